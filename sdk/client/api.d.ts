@@ -735,6 +735,8 @@ export interface paths {
           'object_id'?: string;
           /** Only what is not older: a time like 2026-01-31T12:00:00Z, or a day */
           'since'?: string;
+          /** Only what is older: a time like 2026-01-31T12:00:00Z, or a day */
+          'until'?: string;
         };
       };
       responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
@@ -762,6 +764,8 @@ export interface paths {
           'object_id'?: string;
           /** Only what is not older: a time like 2026-01-31T12:00:00Z, or a day */
           'since'?: string;
+          /** Only what is older: a time like 2026-01-31T12:00:00Z, or a day */
+          'until'?: string;
         };
       };
       responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
@@ -4068,6 +4072,8 @@ export interface paths {
         'application/json': {
           /** Types that may lose more than a fifth of their records in this pull */
           'release_brake'?: string[];
+          /** Most records each of these types may lose; with more the brake stops it again */
+          'ending_max'?: number;
         };
       } };
       responses: Refused<400 | 401 | 403 | 408 | 409 | 413 | 415 | 422 | 429 | 500 | 503 | 507> & {
@@ -5201,7 +5207,7 @@ export interface components {
       'slots': number;
     };
     'Attention': {
-      'kind': 'suspended' | 'outbox_dead' | 'outbox_late' | 'graph_differs' | 'events_undelivered' | 'mails_unsent' | 'host_silent' | 'config_wrong' | 'config_changed' | 'check_failed' | 'import_stopped' | 'import_broken' | 'import_failed' | 'messages_failed';
+      'kind': 'suspended' | 'outbox_dead' | 'outbox_late' | 'graph_differs' | 'events_undelivered' | 'mails_unsent' | 'host_silent' | 'config_wrong' | 'config_changed' | 'check_failed' | 'import_stopped' | 'import_broken' | 'import_failed' | 'messages_uncertain' | 'messages_failed';
       /** bad: it does not work; warn: it works late or in part */
       'severity': 'bad' | 'warn';
       'count': number;
@@ -5209,6 +5215,10 @@ export interface components {
       'plugin': string | null;
       /** Of check_failed the check, as /readyz names it, or mail, telegram, vk */
       'check'?: string;
+      /** The import that did not go well */
+      'import'?: number;
+      /** What a list that was sent holds */
+      'type'?: 'person' | 'course' | 'semester' | 'faculty' | 'department' | 'program' | 'stream' | 'group' | 'subgroup' | 'teacher_position' | 'student_position' | 'student_subgroup' | 'teaching_assignment' | 'admin_appointment';
       /** What it is, in words of the service */
       'detail': string | null;
       'since': string | null;

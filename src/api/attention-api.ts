@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { ENTITIES, type EntityType } from '../university/entities.ts';
 import { resource } from './contract.ts';
 import { type Handle, serve } from './endpoint.ts';
 import { time } from './fields.ts';
@@ -18,6 +19,7 @@ const KINDS = [
   'import_stopped',
   'import_broken',
   'import_failed',
+  'messages_uncertain',
   'messages_failed',
 ] as const;
 
@@ -31,6 +33,9 @@ export type Attention = {
   plugin: string | null;
   /** The check that failed, as `/readyz` names it; only in entries of the kind `check_failed`. */
   check?: string;
+  /** Of what did not get in: the import, and the type of a list that was sent. */
+  import?: number;
+  type?: EntityType | undefined;
   /** What it is, in words; null where the kind says all. */
   detail: string | null;
   /** Since when; null where that is not known. */
@@ -50,7 +55,8 @@ export const attention = resource('Attention', 'What waits for an administrator.
     guard: 'admin',
     key: ['read', 'operate'],
     summary: 'List what needs attention, the worst first',
-    description: 'Failed messages are those of the last day; undelivered events are those that wait for a replay.',
+    description:
+      'Failed messages are those of the last day, and uncertain ones may have arrived; undelivered events are those that wait for a replay.',
     replies: {
       200: z.object({
         items: z.array(
@@ -64,6 +70,11 @@ export const attention = resource('Attention', 'What waits for an administrator.
                 .string()
                 .optional()
                 .describe('Of check_failed the check, as /readyz names it, or mail, telegram, vk'),
+              import: z.int().optional().describe('The import that did not go well'),
+              type: z
+                .enum(ENTITIES.map(e => e.type))
+                .optional()
+                .describe('What a list that was sent holds'),
               detail: z.string().nullable().describe('What it is, in words of the service'),
               since: time.nullable(),
             })

@@ -8,7 +8,7 @@ import { type Handle, serve } from './endpoint.ts';
 import { id, time } from './fields.ts';
 import { loadPage, pageOf } from './paging.ts';
 import { idParam } from './params.ts';
-import { idFilter, list as listOf, present, since, text } from './query.ts';
+import { idFilter, list as listOf, present, since, text, until } from './query.ts';
 import type { Route } from './route.ts';
 
 export type AuditApiParts = { db: Database };
@@ -40,43 +40,48 @@ const FILTERS = {
   object_type: text('Only changes of objects of this type'),
   object_id: text('Only changes of the object with this id'),
   since,
+  until,
 };
 const filters = z.strictObject(FILTERS);
 
-/** Who changed what, newest first; entries are never changed and never removed. */
-export const audit = resource('Audit log', 'Who changed what. Entries are never changed and never removed.', {
-  list: {
-    method: 'GET',
-    path: '/api/admin/audit',
-    guard: 'admin',
-    key: ['read'],
-    summary: 'List what was changed, and by whom',
-    query: listOf(FILTERS),
-    replies: { 200: pageOf(entry) },
+/** Who changed what, newest first. */
+export const audit = resource(
+  'Audit log',
+  'Who changed what. No request changes or removes an entry; entries older than retention.audit are removed.',
+  {
+    list: {
+      method: 'GET',
+      path: '/api/admin/audit',
+      guard: 'admin',
+      key: ['read'],
+      summary: 'List what was changed, and by whom',
+      query: listOf(FILTERS),
+      replies: { 200: pageOf(entry) },
+    },
+    table: {
+      method: 'GET',
+      path: '/api/admin/audit.csv',
+      guard: 'admin',
+      key: ['read'],
+      summary: 'Download what was changed, and by whom, as a table',
+      description: 'All entries that the filters leave, newest first.',
+      query: filters,
+      replies: { 200: csvTable },
+    },
+    get: {
+      method: 'GET',
+      path: '/api/admin/audit/:entry',
+      guard: 'admin',
+      key: ['read'],
+      summary: 'Read an entry of the audit log',
+      params: { entry: idParam('entry of the audit log') },
+      replies: { 200: entry },
+    },
   },
-  table: {
-    method: 'GET',
-    path: '/api/admin/audit.csv',
-    guard: 'admin',
-    key: ['read'],
-    summary: 'Download what was changed, and by whom, as a table',
-    description: 'All entries that the filters leave, newest first.',
-    query: filters,
-    replies: { 200: csvTable },
-  },
-  get: {
-    method: 'GET',
-    path: '/api/admin/audit/:entry',
-    guard: 'admin',
-    key: ['read'],
-    summary: 'Read an entry of the audit log',
-    params: { entry: idParam('entry of the audit log') },
-    replies: { 200: entry },
-  },
-});
+);
 
-const filterOf = ({ action, actor, object_id, object_type, since }: z.output<typeof filters>) =>
-  present({ action, actorUserId: actor, objectType: object_type, objectId: object_id, since });
+const filterOf = ({ action, actor, object_id, object_type, since, until }: z.output<typeof filters>) =>
+  present({ action, actorUserId: actor, objectType: object_type, objectId: object_id, since, until });
 
 const list: Handle<typeof audit.list, AuditApiParts> = async ({ db }, { query }) => ({
   status: 200,

@@ -122,12 +122,17 @@ export const universityImports = resource(
             .array(typeName)
             .default([])
             .describe('Types that may lose more than a fifth of their records in this pull'),
+          ending_max: z
+            .int()
+            .min(0)
+            .optional()
+            .describe('Most records each of these types may lose; with more the brake stops it again'),
         })
         .prefault({}),
       idempotency: 'answer',
       replies: { 200: importRun, 202: importRun },
       refusals: ['conflict'],
-      example: { query: 'wait=1', body: { release_brake: ['group'] } },
+      example: { query: 'wait=1', body: { release_brake: ['group'], ending_max: 12 } },
     },
     list: {
       ...LOG,
@@ -209,8 +214,9 @@ async function batch(
 
 const pull: Handle<typeof universityImports.pull, UniversityApiParts> = async ({ db, imports }, input) => {
   const { wait } = input.query;
-  const { release_brake } = await input.body();
-  const { done, importId } = await imports.beginPull(starterOf(input.caller, input.request), release_brake);
+  const { ending_max, release_brake } = await input.body();
+  const release = { types: release_brake, endingMax: ending_max };
+  const { done, importId } = await imports.beginPull(starterOf(input.caller, input.request), release);
   if (wait) return { status: 200, json: importRunJson(await done) };
   const run = await findImport(db, importId);
   if (run === undefined) throw new Error(`import ${importId} is gone from the log`);

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import type { Attention } from '../api/attention-api.ts';
 import { messengerRoutes } from '../api/messengers-api.ts';
 import type { CommandAccess } from '../authz/command-access.ts';
 import { messageOf } from '../base/errors.ts';
@@ -20,7 +21,13 @@ import { messageHandlers } from '../host/messages.ts';
 import { type JobQueue, kickJob, scheduledJob } from '../jobs.ts';
 import { removeOldCodes } from '../messaging/accounts.ts';
 import type { Channel, ChannelName } from '../messaging/channel.ts';
-import { appendMessages, countMessages, type NewMessage, removeOldMessages } from '../messaging/outgoing.ts';
+import {
+  appendMessages,
+  countMessages,
+  type MessageCounts,
+  type NewMessage,
+  removeOldMessages,
+} from '../messaging/outgoing.ts';
 import { receiveUpdate, UPDATE_QUEUE } from '../messaging/receive.ts';
 import { MessageSender } from '../messaging/sender.ts';
 import { telegramChannel } from '../messaging/telegram.ts';
@@ -85,6 +92,17 @@ export function messengersOf(config: Config): { channels: Map<ChannelName, Chann
       }),
     );
   return { channels: new Map(channels.map(c => [c.name, c])), close: () => http.close() };
+}
+
+/** Messages of the last day that failed, and those that may have arrived: only an administrator can find out. */
+function unsent(counts: readonly MessageCounts[]): Attention[] {
+  const uncertain = counts.reduce((n, c) => n + c.uncertain, 0);
+  const failed = counts.reduce((n, c) => n + c.failed, 0) - uncertain;
+  const same = { severity: 'warn', plugin: null, detail: null, since: null } as const;
+  return [
+    ...(uncertain > 0 ? [{ ...same, kind: 'messages_uncertain' as const, count: uncertain }] : []),
+    ...(failed > 0 ? [{ ...same, kind: 'messages_failed' as const, count: failed }] : []),
+  ];
 }
 
 /** Talks with messengers: what comes in, what goes out, what plugins may say. */
@@ -214,12 +232,7 @@ export function composeMessengers({ config, db, jobs, log }: Core, parts: Messen
     }),
     async attention() {
       const [counts, away] = await Promise.all([countMessages(db), Promise.all(outside.map(look => look()))]);
-      const count = counts.reduce((n, c) => n + c.failed, 0);
-      if (count === 0) return away.flat();
-      return [
-        ...away.flat(),
-        { kind: 'messages_failed', severity: 'warn', plugin: null, count, detail: null, since: null },
-      ];
+      return [...away.flat(), ...unsent(counts)];
     },
     async metrics() {
       const counts = await countMessages(db);

@@ -8,8 +8,9 @@ import { type Config, dataPath } from '../config/load.ts';
 import { durationMs } from '../config/values.ts';
 import type { Database } from '../db/database.ts';
 import { scheduledJob } from '../jobs.ts';
-import { lastEndedImport, lastPulls, removeOldImports } from '../university/import-log.ts';
+import { type ImportRun, lastEndedImports, lastPulls, removeOldImports } from '../university/import-log.ts';
 import { Imports, isUnderWay, localDay } from '../university/imports.ts';
+import { NO_RELEASE } from '../university/pull.ts';
 import { SCHEDULE } from '../university/starter.ts';
 import type { Core } from './core.ts';
 import type { Feature } from './feature.ts';
@@ -36,34 +37,23 @@ export function importsOf(parts: { db: Database; config: Config; log: Pick<Log, 
 /** The pull itself ends before. */
 const PULL_SECONDS = LIMITS.universityPullMs / 1000 + 600;
 
-/** What did not get in: of the last pull that ended, and of the last list that was sent. */
+/** What did not get in: of the last pull that ended, and of the last list of each type that was sent. */
 async function failedImports(db: Database): Promise<Attention[]> {
-  const last = await Promise.all((['pull', 'batch'] as const).map(kind => lastEndedImport(db, kind)));
-  return last.flatMap((run): Attention[] => {
-    if (run === undefined || run.state === 'succeeded') return [];
-    const stopped = run.types.filter(type => type.state === 'stopped');
-    const failed = run.types.reduce((n, type) => n + type.failed, 0);
-    const same = { plugin: null, since: run.finishedAt };
-    const braked: Attention[] =
-      stopped.length === 0
-        ? []
-        : [
-            {
-              ...same,
-              kind: 'import_stopped',
-              severity: 'bad',
-              count: stopped.length,
-              detail: stopped[0]?.problem ?? null,
-            },
-          ];
-    const others = run.types.filter(type => type.state !== 'stopped');
-    const detail = run.problem ?? others.find(type => type.problem !== null)?.problem ?? null;
-    // The entry of the brake names a pull that only the brake has stopped.
-    if (braked.length > 0 && failed === 0) return braked;
-    const count = Math.max(1, failed);
-    const kind = failed > 0 ? 'import_failed' : 'import_broken';
-    return [...braked, { ...same, kind, severity: 'warn', count, detail }];
-  });
+  return (await lastEndedImports(db)).flatMap(run => (run.state === 'succeeded' ? [] : failuresOf(run)));
+}
+
+function failuresOf({ finishedAt, id, kind, problem, types }: ImportRun): Attention[] {
+  const of = { plugin: null, since: finishedAt, import: id, ...(kind === 'batch' ? { type: types[0]?.type } : {}) };
+  const stopped = types.filter(type => type.state === 'stopped');
+  const failed = types.reduce((n, type) => n + type.failed, 0);
+  const braked: Attention[] = stopped
+    .slice(0, 1)
+    .map(first => ({ ...of, kind: 'import_stopped', severity: 'bad', count: stopped.length, detail: first.problem }));
+  // The entry of the brake names a pull that only the brake has stopped.
+  if (braked.length > 0 && failed === 0) return braked;
+  const detail = problem ?? types.find(type => type.state !== 'stopped' && type.problem !== null)?.problem ?? null;
+  const broken = failed > 0 ? ('import_failed' as const) : ('import_broken' as const);
+  return [...braked, { ...of, kind: broken, severity: 'warn', count: Math.max(1, failed), detail }];
 }
 
 /** Brings university data in: the importer, its routes, its jobs. */
@@ -84,7 +74,7 @@ export function composeUniversity(core: Core): Feature {
   if (v['university_sync.enabled'])
     jobs.push({
       ...scheduledJob('university_pull', { everySeconds }, PULL_SECONDS, async () => {
-        const pull = await imports.beginPull({ name: SCHEDULE, actor: null }, []).catch((error: unknown) => {
+        const pull = await imports.beginPull({ name: SCHEDULE, actor: null }, NO_RELEASE).catch((error: unknown) => {
           // Another host is at it, or an administrator.
           if (isUnderWay(error)) return null;
           log.warn({ error: messageOf(error) }, 'a pull could not begin');

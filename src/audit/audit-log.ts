@@ -15,98 +15,105 @@ export type Actor = {
   address: string;
 };
 
-export type AuditAction =
-  | 'plugin.upload'
-  | 'plugin.install'
-  | 'plugin.rollback'
-  | 'file.delete'
-  | 'plugin.frontend'
-  | 'plugin.frontend_access'
-  | 'plugin.html_trust'
-  | 'plugin.enable'
-  | 'plugin.disable'
-  | 'plugin.uninstall'
-  | 'plugin.origins'
-  | 'plugin.restore'
-  | 'person.erase'
-  | 'person.export'
-  | 'plugin.resume'
-  | 'trigger.settings'
-  | 'trigger.resume'
-  | 'admin_key.create'
-  | 'admin_key.revoke'
-  | 'service_key.create'
-  | 'service_key.rotate'
-  | 'service_key.revoke'
-  | 'admin.setup'
-  | 'admin.login'
-  | 'admin.login_failed'
-  | 'admin.confirm_failed'
-  | 'admin.logout'
-  | 'user.login'
-  | 'user.logout'
-  | 'admin.password'
-  | 'admin.appoint'
-  | 'admin.reset_password'
-  | 'admin.remove'
-  | 'admin.roles'
-  | 'admin.add_passkey'
-  | 'admin.remove_passkey'
-  | 'admin.set_totp'
-  | 'admin.remove_totp'
-  | 'admin.renew_recovery_codes'
-  | 'admin.reset_second_factor'
-  | 'admin.second_factor_asked'
-  | 'admin.second_factor_failed'
-  | 'session.revoke'
-  | 'messenger.unlink'
-  | 'token.create'
-  | 'token.revoke'
-  | 'user.create'
-  | 'user.change'
-  | 'user.grant_role'
-  | 'user.revoke_role'
-  | 'command.settings'
-  | 'relationship.create'
-  | 'relationship.delete'
-  | 'outbox.retry'
-  | 'outbox.discard'
-  | 'graph.repair'
-  | 'host.forget'
-  | 'message.retry'
-  | 'mail.test'
-  | 'university.import'
-  | 'university.columns'
-  | 'university.pull'
-  | 'event.subscribe'
-  | 'event.change_subscription'
-  | 'event.unsubscribe'
-  | 'event.retry'
-  | 'event.test'
-  | 'api.refused';
+/** Everything that is recorded. */
+export const AUDIT_ACTIONS = [
+  'plugin.upload',
+  'plugin.install',
+  'plugin.rollback',
+  'file.delete',
+  'plugin.frontend',
+  'plugin.frontend_access',
+  'plugin.html_trust',
+  'plugin.enable',
+  'plugin.disable',
+  'plugin.uninstall',
+  'plugin.origins',
+  'plugin.restore',
+  'person.erase',
+  'person.export',
+  'plugin.resume',
+  'trigger.settings',
+  'trigger.resume',
+  'admin_key.create',
+  'admin_key.revoke',
+  'service_key.create',
+  'service_key.rotate',
+  'service_key.revoke',
+  'admin.setup',
+  'admin.login',
+  'admin.login_failed',
+  'admin.confirm_failed',
+  'admin.logout',
+  'user.login',
+  'user.logout',
+  'admin.password',
+  'admin.appoint',
+  'admin.reset_password',
+  'admin.remove',
+  'admin.roles',
+  'admin.add_passkey',
+  'admin.remove_passkey',
+  'admin.set_totp',
+  'admin.remove_totp',
+  'admin.renew_recovery_codes',
+  'admin.reset_second_factor',
+  'admin.second_factor_asked',
+  'admin.second_factor_failed',
+  'session.revoke',
+  'messenger.unlink',
+  'token.create',
+  'token.revoke',
+  'user.create',
+  'user.change',
+  'user.grant_role',
+  'user.revoke_role',
+  'command.settings',
+  'relationship.create',
+  'relationship.delete',
+  'outbox.retry',
+  'outbox.discard',
+  'graph.repair',
+  'host.forget',
+  'message.retry',
+  'mail.test',
+  'university.import',
+  'university.columns',
+  'university.pull',
+  'event.subscribe',
+  'event.change_subscription',
+  'event.unsubscribe',
+  'event.retry',
+  'event.test',
+  'api.refused',
+] as const;
+export type AuditAction = (typeof AUDIT_ACTIONS)[number];
+
+/** What entries are about. */
+export const AUDIT_OBJECTS = [
+  'plugin',
+  'trigger',
+  'command',
+  'service_key',
+  'admin_key',
+  'user',
+  'relationship',
+  'outbox',
+  'graph',
+  'host',
+  'file',
+  'message',
+  'mail',
+  'import',
+  'event_subscription',
+  'endpoint',
+] as const;
 
 /** The state of an object before or after the change; never contains a secret. */
 export type AuditState = Readonly<Record<string, unknown>>;
 
 export type AuditChange = {
   action: AuditAction;
-  objectType:
-    | 'plugin'
-    | 'trigger'
-    | 'command'
-    | 'service_key'
-    | 'admin_key'
-    | 'user'
-    | 'relationship'
-    | 'outbox'
-    | 'graph'
-    | 'host'
-    | 'file'
-    | 'message'
-    | 'mail'
-    | 'import'
-    | 'event_subscription'
-    | 'endpoint';
+  objectType: (typeof AUDIT_OBJECTS)[number];
   objectId: string;
   before?: AuditState;
   after?: AuditState;
@@ -127,6 +134,7 @@ export type AuditFilter = {
   objectType?: string;
   objectId?: string;
   since?: Date;
+  until?: Date;
   before: number;
   limit: number;
 };
@@ -196,7 +204,7 @@ export async function listAudit(db: Queryable, f: AuditFilter): Promise<AuditEnt
     `SELECT * FROM audit_log
      WHERE id < $1 AND ($3::text IS NULL OR action = $3) AND ($4::bigint IS NULL OR actor_user_id = $4)
        AND ($5::text IS NULL OR object_type = $5) AND ($6::text IS NULL OR object_id = $6)
-       AND ($7::timestamptz IS NULL OR at >= $7)
+       AND ($7::timestamptz IS NULL OR at >= $7) AND ($8::timestamptz IS NULL OR at < $8)
      ORDER BY id DESC LIMIT $2`,
     [
       f.before,
@@ -206,6 +214,7 @@ export async function listAudit(db: Queryable, f: AuditFilter): Promise<AuditEnt
       f.objectType ?? null,
       f.objectId ?? null,
       f.since ?? null,
+      f.until ?? null,
     ],
   );
   return rows.map(toEntry);

@@ -77,7 +77,8 @@ export class Feed<Row extends { id: number }, Filter> {
     const at = Math.max(Math.min(after ?? last, last), last - BACK_MAX);
     const stream = new Readable({ read: () => (watcher.isFull = false), highWaterMark: LIMITS.eventFeedBytesMax });
     const watcher: Watcher<Filter> = { filter, from: at, at, seen: new Set(), stream, isFull: false, isStillAllowed };
-    stream.push(': events\nretry: 2000\n\n');
+    // A client that loses the stream before the first row comes back behind what was there at its beginning.
+    stream.push(`: events\nretry: 2000\nid: ${at}\n\n`);
     this.#watchers.add(watcher);
     const over = setTimeout(() => {
       this.#watchers.delete(watcher);

@@ -81,9 +81,13 @@ export async function syncOnce(
     });
     try {
       const by = actor();
-      const { done } = await imports.beginPull({ name: by.name, actor: by }, types, {
-        onProgress: showProgress(screen),
-      });
+      const { done } = await imports.beginPull(
+        { name: by.name, actor: by },
+        { types },
+        {
+          onProgress: showProgress(screen),
+        },
+      );
       const run = await done;
       return { state: run.state, text: json ? jsonText(importRunJson(run)) : summary(run) };
     } catch (error) {

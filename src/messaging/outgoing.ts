@@ -256,13 +256,22 @@ export async function removeOldMessages(db: Queryable, ageMs: number): Promise<n
   );
 }
 
-/** Messages that wait and that failed within a day, by channel, and for how many seconds the oldest has waited; for metrics. */
-export async function countMessages(
-  db: Queryable,
-): Promise<Array<{ channel: string; waiting: number; failed: number; oldestSeconds: number }>> {
-  const { rows } = await db.query<{ channel: string; waiting: number; failed: number; oldestSeconds: number | null }>(
+/** Of a channel: messages that wait, for how many seconds the oldest has, and what came of those of the last day. */
+export type MessageCounts = {
+  channel: string;
+  waiting: number;
+  failed: number;
+  /** Of those that failed, the ones that may have arrived. */
+  uncertain: number;
+  oldestSeconds: number;
+};
+
+/** Messages that wait and that failed within a day, by channel. */
+export async function countMessages(db: Queryable): Promise<MessageCounts[]> {
+  const { rows } = await db.query<Omit<MessageCounts, 'oldestSeconds'> & { oldestSeconds: number | null }>(
     `SELECT channel, count(*) FILTER (WHERE state IN ('queued', 'sending'))::int AS waiting,
        count(*) FILTER (WHERE state IN ('failed', 'uncertain'))::int AS failed,
+       count(*) FILTER (WHERE state = 'uncertain')::int AS uncertain,
        extract(epoch FROM now() - min(created_at) FILTER (WHERE state IN ('queued', 'sending')))::float8 AS "oldestSeconds"
      FROM outgoing_messages
      WHERE state IN ('queued', 'sending') OR state IN ('failed', 'uncertain') AND ended_at > now() - interval '1 day'

@@ -102,13 +102,21 @@ export async function listImports(
 export const lastPull = async (db: Queryable): Promise<ImportRun | undefined> =>
   (await listImports(db, Number.MAX_SAFE_INTEGER, 1, 'pull'))[0];
 
-/** The last import of a kind that has ended, however it did. */
-export async function lastEndedImport(db: Queryable, kind: ImportKind): Promise<ImportRun | undefined> {
+/** Batches that are looked at for the last one of each type. */
+const BATCHES_MAX = 1000;
+
+/** What has ended last, however it did: the last pull, and of each type the last batch within a week. Newest first. */
+export async function lastEndedImports(db: Queryable): Promise<ImportRun[]> {
   const { rows } = await db.query<RunSql>(
-    `${RUN} WHERE i.kind = $1 AND i.finished_at IS NOT NULL ORDER BY i.id DESC LIMIT 1`,
-    [kind],
+    `${RUN} WHERE i.id = ANY(
+       ARRAY(SELECT id FROM university_imports WHERE kind = 'pull' AND finished_at IS NOT NULL ORDER BY id DESC LIMIT 1)
+       || ARRAY(SELECT max(t.import_id) FROM (
+            SELECT id FROM university_imports
+            WHERE kind = 'batch' AND finished_at > now() - interval '7 days' ORDER BY id DESC LIMIT ${BATCHES_MAX}
+          ) AS newest JOIN university_import_types t ON t.import_id = newest.id GROUP BY t.type))
+     ORDER BY i.id DESC`,
   );
-  return rows[0] === undefined ? undefined : toRun(rows[0]);
+  return rows.map(toRun);
 }
 
 export async function findImport(db: Queryable, id: number): Promise<ImportRun | undefined> {

@@ -5,10 +5,10 @@ import type { Database } from '../db/database.ts';
 import { tryLock } from '../db/held-lock.ts';
 import { LOCKS } from '../db/locks.ts';
 import type { BatchResult, Starter } from './batch.ts';
-import type { Entity, EntityType } from './entities.ts';
+import type { Entity } from './entities.ts';
 import { endImport, endInterrupted, type ImportRun } from './import-log.ts';
 import { type ImportSettings, ImportThread, type TaskEvents } from './import-thread.ts';
-import { beginPull } from './pull.ts';
+import { type BrakeRelease, beginPull } from './pull.ts';
 
 export type ImportsParts = {
   db: Database;
@@ -70,13 +70,13 @@ export class Imports {
   /**
    * Begins one synchronization with the source (PullOnce, docs/university.md "Pulls").
    *
-   * @param releaseBrake types that may lose any number of records this time
+   * @param release types that may lose more of their records this time
    * @returns its place in the log, and its end
    * @throws ServiceError `conflict` when there is no source, or a pull is under way on any host
    */
   async beginPull(
     startedBy: Starter,
-    releaseBrake: readonly EntityType[],
+    release: BrakeRelease,
     events: Pick<TaskEvents, 'onProgress'> = {},
   ): Promise<{ importId: number; done: Promise<ImportRun> }> {
     const { db, log, settings } = this.#parts;
@@ -98,8 +98,8 @@ export class Imports {
       // The host that had the lock before has ended, with what it was doing.
       await endInterrupted(db, 'pull', 0);
       await endInterrupted(db, 'batch', SILENT_BATCH_SECONDS);
-      const importId = await beginPull(db, startedBy, releaseBrake);
-      const order = { today: this.#parts.today(), releaseBrake };
+      const importId = await beginPull(db, startedBy, release);
+      const order = { today: this.#parts.today(), release };
       const done = this.#thread
         .run(
           { kind: 'pull', importId, order },

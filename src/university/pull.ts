@@ -32,11 +32,15 @@ export type PullParts = SyncParts & {
   brakePercent: number;
 };
 
+/** Types whose brake is released in one pull, and how many records each of them may lose; without it any number. */
+export type BrakeRelease = { types: readonly EntityType[]; endingMax?: number | undefined };
+
+export const NO_RELEASE: BrakeRelease = { types: [] };
+
 export type PullOrder = {
   /** A date like 2026-09-01. */
   today: string;
-  /** Types whose brake is released this time. */
-  releaseBrake: readonly EntityType[];
+  release: BrakeRelease;
 };
 
 export type PullProgress = Pick<ImportedType, 'type' | 'state' | 'total' | 'success' | 'failed'> & {
@@ -157,7 +161,10 @@ async function takeOver(
 ): Promise<Outcome> {
   const { db } = parts;
   const { active, ending, missing } = await lostBy(db, entity, list);
-  if (ending.length * 100 > active * parts.brakePercent && !order.releaseBrake.includes(entity.type)) {
+  const { endingMax, types } = order.release;
+  // The list may have changed since an administrator looked at what it would end.
+  const isReleased = types.includes(entity.type) && ending.length <= (endingMax ?? ending.length);
+  if (ending.length * 100 > active * parts.brakePercent && !isReleased) {
     await noteBrake(db, importId, entity.type, { ending: ending.length, active }, ending);
     return {
       state: 'stopped',
@@ -276,7 +283,7 @@ export async function runPull(
 export async function beginPull(
   db: Database,
   { actor, name }: Starter,
-  releaseBrake: readonly EntityType[],
+  { endingMax, types: released }: BrakeRelease,
 ): Promise<number> {
   const types = ENTITIES.map(e => e.type);
   return await db.withTransaction(async client => {
@@ -286,7 +293,7 @@ export async function beginPull(
         action: 'university.pull',
         objectType: 'import',
         objectId: String(importId),
-        after: { release_brake: releaseBrake },
+        after: { release_brake: released, ...(endingMax === undefined ? {} : { ending_max: endingMax }) },
       });
     return importId;
   });

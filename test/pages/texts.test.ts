@@ -1,8 +1,10 @@
 import t from 'tap';
+import { OBJECT_TYPES, AUDIT_ACTIONS as SHOWN_ACTIONS } from '../../admin/src/screens/audit-actions.ts';
 import { en } from '../../admin/src/texts/en.ts';
 import { LIMITS_RU } from '../../admin/src/texts/limits.ru.ts';
 import { ru } from '../../admin/src/texts/ru.ts';
 import { SETTINGS_RU } from '../../admin/src/texts/settings.ru.ts';
+import { AUDIT_ACTIONS, AUDIT_OBJECTS } from '../../src/audit/audit-log.ts';
 import { FIELD_ERROR_CODES, STATUS_OF } from '../../src/base/errors.ts';
 import { LIMITS } from '../../src/base/limits.ts';
 import { ROWS } from '../../src/config/keys.ts';
@@ -48,6 +50,8 @@ t.test('English and Russian have the same keys, and each all the plural forms of
 
 t.test('every refusal, mistake, finding and suspension of the service has words', async t => {
   t.same(Object.keys(en.refusal).sort(), [...Object.keys(STATUS_OF), 'unreachable'].sort());
+  t.same([...SHOWN_ACTIONS].sort(), [...AUDIT_ACTIONS].sort());
+  t.same([...OBJECT_TYPES].sort(), [...AUDIT_OBJECTS].sort());
   t.same(Object.keys(en.mistake).sort(), [...FIELD_ERROR_CODES].sort());
   t.same(Object.keys(en.finding).sort(), [...FINDING_RULES].sort());
   t.same(

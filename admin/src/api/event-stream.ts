@@ -1,6 +1,6 @@
 import { openStream } from './client.ts';
 
-/** One event of a stream of server-sent events. */
+/** One event of a stream of server-sent events; without data it only says how far the stream is. */
 export type Streamed = { id: string; type: string; data: string };
 
 /** Reads blocks of a stream (HTML Living Standard, "Server-sent events"), which may arrive in any pieces. */
@@ -19,9 +19,10 @@ function blockOf(block: string): Streamed | null {
   const lines = block.split('\n').map(line => /^(\w+): ?(.*)$/.exec(line));
   const fieldOf = (name: string): string[] => lines.flatMap(m => (m?.[1] === name ? [m[2] ?? ''] : []));
   const data = fieldOf('data');
+  const [id] = fieldOf('id');
   // A comment says only that the other end is there.
-  if (data.length === 0) return null;
-  return { id: fieldOf('id')[0] ?? '', type: fieldOf('event')[0] ?? '', data: data.join('\n') };
+  if (data.length === 0 && id === undefined) return null;
+  return { id: id ?? '', type: fieldOf('event')[0] ?? '', data: data.join('\n') };
 }
 
 /**

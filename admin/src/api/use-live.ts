@@ -47,11 +47,11 @@ export function useLive<Row>(path: string | null, rowOf: (streamed: Streamed) =>
           await followEvents(path, last, end.signal, {
             open: () => setLive(l => ({ ...l, state: 'open', error: null })),
             event(streamed) {
+              // A row that another host wrote at the same moment may come late, under a lower number.
+              if (last === '' || Number(streamed.id) > Number(last)) last = streamed.id;
               const row = rowOf(streamed);
               if (row === null || known.has(streamed.id)) return;
               known.add(streamed.id);
-              // A row that another host wrote at the same moment may come late, under a lower number.
-              if (Number(streamed.id) > Number(last)) last = streamed.id;
               setLive(l => ({ ...l, rows: [row, ...l.rows].slice(0, KEPT) }));
             },
           });

@@ -1,5 +1,5 @@
-import { Center, Loader } from '@mantine/core';
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from '@tanstack/react-router';
+import { Waiting } from '../parts/waiting.tsx';
 import { NotFound } from './not-found.tsx';
 import { ScreenFailed } from './screen-failed.tsx';
 import { Shell } from './shell.tsx';
@@ -63,11 +63,7 @@ export const router = createRouter({
     return set.length === 0 ? '' : `?${new URLSearchParams(set.map(([k, v]) => [k, String(v)]))}`;
   },
   defaultErrorComponent: ({ error }) => <ScreenFailed error={error} />,
-  defaultPendingComponent: () => (
-    <Center p="xl">
-      <Loader />
-    </Center>
-  ),
+  defaultPendingComponent: () => <Waiting />,
 });
 
 declare module '@tanstack/react-router' {

@@ -3,6 +3,7 @@ import { IconStethoscope } from '@tabler/icons-react';
 import { useMutation } from '@tanstack/react-query';
 import { useTranslation } from 'react-i18next';
 import { answered, api } from '../api/client.ts';
+import { May } from '../app/may.tsx';
 import type { en } from '../texts/en.ts';
 import { ProblemAlert } from './problem.tsx';
 import { StateBadge } from './state-badge.tsx';
@@ -24,14 +25,16 @@ export function Doctor({ only, label }: { only?: string; label: string }) {
   const rows = look.data?.checks.filter(c => only === undefined || c.name === only) ?? [];
   return (
     <Stack gap="sm" align="flex-start">
-      <Button
-        variant="default"
-        leftSection={<IconStethoscope size={16} aria-hidden />}
-        loading={look.isPending}
-        onClick={() => look.mutate()}
-      >
-        {label}
-      </Button>
+      <May need="operate" isInline>
+        <Button
+          variant="default"
+          leftSection={<IconStethoscope size={16} aria-hidden />}
+          loading={look.isPending}
+          onClick={() => look.mutate()}
+        >
+          {label}
+        </Button>
+      </May>
       <ProblemAlert error={look.error} />
       {look.data !== undefined && (
         <Stack gap={8} role="status" w="100%">

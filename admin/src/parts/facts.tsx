@@ -1,5 +1,6 @@
 import { Box, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
+import { WholeTimes } from './time.tsx';
 
 export type Fact = { label: string; value: ReactNode };
 
@@ -15,7 +16,7 @@ export function Facts({ facts }: { facts: ReadonlyArray<Fact | null> }) {
               {label}
             </Text>
             <Text component="dd" size="sm" m={0} style={{ minWidth: 0, overflowWrap: 'anywhere' }}>
-              {value}
+              <WholeTimes value={true}>{value}</WholeTimes>
             </Text>
           </Box>
         ))}

@@ -43,6 +43,7 @@ export function FilterText(props: {
             size="sm"
             aria-label={t('common.remove')}
             onClick={() => {
+              later.cancel();
               setText('');
               tell('');
             }}

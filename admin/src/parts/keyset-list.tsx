@@ -1,8 +1,9 @@
-import { Button, Group, Skeleton, Stack, Table, Text } from '@mantine/core';
+import { Button, Group, Stack, Table, Text } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { useTranslation } from 'react-i18next';
 import { ProblemAlert } from './problem.tsx';
+import { Waiting } from './waiting.tsx';
 
 type PageOf<Row> = { items: Row[]; next_cursor?: string | null };
 
@@ -53,14 +54,7 @@ export function KeysetTable<Row>(props: {
 }) {
   const { columns, empty, label, query, rowKey } = props;
   const { t } = useTranslation();
-  if (query.isPending)
-    return (
-      <Stack gap="xs" role="status" aria-busy aria-label={t('common.loading')}>
-        {[0, 1, 2, 3, 4].map(k => (
-          <Skeleton key={k} height={36} />
-        ))}
-      </Stack>
-    );
+  if (query.isPending) return <Waiting />;
   if (query.error !== null && query.rows.length === 0)
     return <ProblemAlert error={query.error} onRetry={() => query.refetch()} />;
   if (query.rows.length === 0) return empty;

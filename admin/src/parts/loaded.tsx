@@ -1,7 +1,7 @@
-import { Center, Loader } from '@mantine/core';
 import type { UseQueryResult } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { ProblemAlert } from './problem.tsx';
+import { Waiting } from './waiting.tsx';
 
 /** Shows what a query brought, or that it is on its way, or why it failed. What was shown stays while it is read again. */
 export function Loaded<T>({ children, query }: { query: UseQueryResult<T>; children: (data: T) => ReactNode }) {
@@ -13,9 +13,5 @@ export function Loaded<T>({ children, query }: { query: UseQueryResult<T>; child
       </>
     );
   if (query.error !== null) return <ProblemAlert error={query.error} onRetry={() => query.refetch()} />;
-  return (
-    <Center p="xl">
-      <Loader />
-    </Center>
-  );
+  return <Waiting />;
 }

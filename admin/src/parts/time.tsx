@@ -1,5 +1,5 @@
 import { Text, Tooltip } from '@mantine/core';
-import { useEffect, useState } from 'react';
+import { createContext, useContext, useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 
 const STEPS: ReadonlyArray<readonly [unit: Intl.RelativeTimeFormatUnit, seconds: number]> = [
@@ -19,9 +19,13 @@ function relative(ms: number, language: string): string {
   return format.format(Math.trunc(seconds / size), unit);
 }
 
-/** A moment: how long ago, and the whole time when it is pointed at. */
+/** Where a moment has room for its whole time. */
+export const WholeTimes = createContext(false);
+
+/** A moment: how long ago, with the whole time next to it where there is room, otherwise when it is pointed at. */
 export function When({ at }: { at: string | null | undefined }) {
   const { i18n, t } = useTranslation();
+  const isWhole = useContext(WholeTimes);
   // Only makes it rendered again: a time newer than the last tick would else lie in the future.
   const [, setTick] = useState(0);
   useEffect(() => {
@@ -36,10 +40,20 @@ export function When({ at }: { at: string | null | undefined }) {
     );
   const time = new Date(at);
   const whole = time.toLocaleString(i18n.language, { dateStyle: 'medium', timeStyle: 'medium' });
+  const ago = relative(time.getTime() - Date.now(), i18n.language);
+  if (isWhole)
+    return (
+      <time dateTime={at}>
+        {whole}{' '}
+        <Text span inherit c="dimmed">
+          ({ago})
+        </Text>
+      </time>
+    );
   return (
     <Tooltip label={whole} events={{ hover: true, focus: false, touch: true }}>
-      <time dateTime={at} title={whole} style={{ whiteSpace: 'nowrap' }}>
-        {relative(time.getTime() - Date.now(), i18n.language)}
+      <time dateTime={at} style={{ whiteSpace: 'nowrap' }}>
+        {ago}
       </time>
     </Tooltip>
   );

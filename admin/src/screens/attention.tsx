@@ -26,6 +26,7 @@ const WHERE = {
   import_stopped: { to: '/admin/university', search: { tab: 'pulls' } },
   import_broken: { to: '/admin/university', search: { tab: 'history' } },
   import_failed: { to: '/admin/university', search: { tab: 'history' } },
+  messages_uncertain: { to: '/admin/messages', search: { state: 'uncertain' } },
   messages_failed: { to: '/admin/messages', search: { state: 'failed' } },
 } as const satisfies Record<Item['kind'], { to: string; search: Record<string, string> }>;
 
@@ -68,11 +69,10 @@ export function Attention() {
   );
 }
 
-function One({ item: { check, count, detail, kind, plugin, severity, since } }: { item: Item }) {
+function One({ item }: { item: Item }) {
+  const { check, count, detail, kind, severity, since, type } = item;
   const { t } = useTranslation();
   const away = awayOf(check);
-  const isMessenger = away === 'telegram' || away === 'vk';
-  const { search, to } = isMessenger ? { to: '/admin/messages', search: {} } : WHERE[kind];
   return (
     <Group justify="space-between" gap="sm">
       <Group gap="4px 12px" align="flex-start" style={{ flex: '1 1 18rem', minWidth: 0 }}>
@@ -80,6 +80,7 @@ function One({ item: { check, count, detail, kind, plugin, severity, since } }: 
         <div style={{ flex: '1 1 13rem', minWidth: 0 }}>
           <Text size="sm" fw={500}>
             {away === undefined ? t(`attention.kind.${kind}`, { count }) : t(`away.${away}.title`)}
+            {type !== undefined && `: ${t(`university.type.${type}`)}`}
           </Text>
           {away !== undefined && <AwayHelp name={away} />}
           {(detail !== null || since !== null) && (
@@ -97,15 +98,38 @@ function One({ item: { check, count, detail, kind, plugin, severity, since } }: 
           )}
         </div>
       </Group>
-      {plugin === null ? (
-        <LinkButton to={to} search={search} variant="default" size="xs">
-          {isMessenger ? t('attention.messages') : t(`attention.go.${kind}`)}
-        </LinkButton>
-      ) : (
-        <LinkButton to="/admin/plugins/$id" params={{ id: plugin }} variant="default" size="xs">
-          {t(`attention.go.${kind}`)}
-        </LinkButton>
-      )}
+      <Way item={item} />
     </Group>
+  );
+}
+
+/** The way to where it is mended. */
+function Way({ item: { check, import: run, kind, plugin } }: { item: Item }) {
+  const { t } = useTranslation();
+  const away = awayOf(check);
+  const look = { variant: 'default', size: 'xs' } as const;
+  const label = t(`attention.go.${kind}`);
+  if (plugin !== null)
+    return (
+      <LinkButton to="/admin/plugins/$id" params={{ id: plugin }} {...look}>
+        {label}
+      </LinkButton>
+    );
+  if (run !== undefined && kind !== 'import_stopped')
+    return (
+      <LinkButton to="/admin/university/imports/$import" params={{ import: String(run) }} {...look}>
+        {label}
+      </LinkButton>
+    );
+  if (away === 'telegram' || away === 'vk')
+    return (
+      <LinkButton to="/admin/messages" {...look}>
+        {t('attention.messages')}
+      </LinkButton>
+    );
+  return (
+    <LinkButton {...WHERE[kind]} {...look}>
+      {kind === 'suspended' ? t('attention.plugins') : label}
+    </LinkButton>
   );
 }

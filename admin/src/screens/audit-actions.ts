@@ -47,6 +47,7 @@ export const AUDIT_ACTIONS = [
   'user.revoke_role',
   'person.erase',
   'person.export',
+  'messenger.unlink',
   'session.revoke',
   'token.create',
   'token.revoke',

@@ -3,7 +3,7 @@ import { IconListDetails } from '@tabler/icons-react';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
 import { useSearchState } from '../app/use-search-state.ts';
-import { Details } from '../parts/details.tsx';
+import { AddressedDetails } from '../parts/addressed-details.tsx';
 import { Doctor } from '../parts/doctor.tsx';
 import { Download } from '../parts/download.tsx';
 import { Empty } from '../parts/empty.tsx';
@@ -17,19 +17,26 @@ import { AuditDetails, AuditObject, useActionText } from './audit-entry.tsx';
 
 type Entry = Schemas['AuditEntry'];
 
+/** When a day begins, or one after it, where the administrator is. */
+function startOf(day: string | undefined, after: number): string | undefined {
+  const start = new Date(`${day}T00:00`);
+  if (Number.isNaN(start.getTime())) return undefined;
+  start.setDate(start.getDate() + after);
+  return start.toISOString();
+}
+
 /** Who changed what, newest first. What is filtered can be taken along as a table. */
 export default function Audit() {
   const { t } = useTranslation();
   const actionText = useActionText();
   const [search, setSearch] = useSearchState();
-  const { action, entry: opened, object_id, object_type, since } = search;
+  const { action, entry: opened, object_id, object_type, since, until } = search;
   const actor = /^\d+$/.test(search.actor ?? '') ? Number(search.actor) : undefined;
-  const filter = { action, actor, object_type, object_id, since };
+  const filter = { action, actor, object_type, object_id, since: startOf(since, 0), until: startOf(until, 1) };
   const list = useKeyset<Entry, { items: Entry[] }>(['audit', filter], async cursor =>
     answered(await api.GET('/api/admin/audit', { params: { query: { limit: 50, cursor, ...filter } } })),
   );
   const isFiltered = Object.values(filter).some(f => f !== undefined);
-  const shown = list.rows.find(e => String(e.id) === opened);
   return (
     <Page
       title={t('nav.audit')}
@@ -77,13 +84,18 @@ export default function Audit() {
           />
         }
       />
-      <Details
-        title={t('audit.one', { id: opened ?? '' })}
-        isOpen={shown !== undefined}
+      <AddressedDetails
+        id={opened}
+        listed={list.rows.find(e => String(e.id) === opened)}
+        queryKey={['audit', 'entry']}
+        load={async id =>
+          answered(await api.GET('/api/admin/audit/{entry}', { params: { path: { entry: Number(id) } } }))
+        }
+        title={() => t('audit.one', { id: opened ?? '' })}
         onClose={() => setSearch({ entry: undefined })}
       >
-        {shown !== undefined && <AuditDetails entry={shown} />}
-      </Details>
+        {e => <AuditDetails entry={e} />}
+      </AddressedDetails>
     </Page>
   );
 }
@@ -92,7 +104,7 @@ function Filters({ actor }: { actor: number | null }) {
   const { t } = useTranslation();
   const actionText = useActionText();
   const [search, setSearch] = useSearchState();
-  const { action, object_id, object_type, since } = search;
+  const { action, object_id, object_type } = search;
   return (
     <Group align="flex-end">
       <Select
@@ -131,13 +143,16 @@ function Filters({ actor }: { actor: number | null }) {
         onChange={to => setSearch({ object_id: to })}
         width={180}
       />
-      <TextInput
-        type="date"
-        label={t('audit.since')}
-        value={since?.slice(0, 10) ?? ''}
-        onChange={e => setSearch({ since: e.currentTarget.value === '' ? undefined : e.currentTarget.value })}
-        w={{ base: '100%', xs: 160 }}
-      />
+      {(['since', 'until'] as const).map(name => (
+        <TextInput
+          key={name}
+          type="date"
+          label={t(`audit.${name}`)}
+          value={search[name] ?? ''}
+          onChange={e => setSearch({ [name]: e.currentTarget.value === '' ? undefined : e.currentTarget.value })}
+          w={{ base: '100%', xs: 160 }}
+        />
+      ))}
     </Group>
   );
 }

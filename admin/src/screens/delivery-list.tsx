@@ -134,7 +134,7 @@ function EventName({ delivery: d }: { delivery: Delivery }) {
     <div>
       <LinkAnchor
         to="/admin/events"
-        search={{ plugin: d.plugin_id, type: d.type, event: String(d.number) }}
+        search={{ plugin: d.plugin_id, type: d.type, event: d.event_id }}
         size="sm"
         fw={500}
         style={{ overflowWrap: 'anywhere' }}

@@ -5,7 +5,7 @@ import { answered, api, type Schemas } from '../api/client.ts';
 import type { Streamed } from '../api/event-stream.ts';
 import { useLive } from '../api/use-live.ts';
 import { useSearchState } from '../app/use-search-state.ts';
-import { Details } from '../parts/details.tsx';
+import { AddressedDetails } from '../parts/addressed-details.tsx';
 import { Empty } from '../parts/empty.tsx';
 import { FilterText } from '../parts/filter-text.tsx';
 import { type Column, KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
@@ -31,7 +31,7 @@ export function EventList() {
       key: 'type',
       title: t('events.type'),
       cell: e => (
-        <UnstyledButton onClick={() => setSearch({ event: String(e.number) })}>
+        <UnstyledButton onClick={() => setSearch({ event: e.id })}>
           <Text size="sm" fw={500} c="var(--mantine-color-anchor)" style={{ overflowWrap: 'anywhere' }}>
             {e.type}
           </Text>
@@ -46,7 +46,6 @@ export function EventList() {
     { key: 'at', title: t('events.at'), cell: e => <When at={e.at} /> },
   ];
   const all: readonly ShownEvent[] = isLive ? live.rows : list.rows;
-  const shown = all.find(e => String(e.number) === opened);
   return (
     <>
       <Group mb="md" align="flex-end">
@@ -89,13 +88,16 @@ export function EventList() {
           }
         />
       )}
-      <Details
-        title={t('events.one', { number: opened ?? '' })}
-        isOpen={shown !== undefined}
+      <AddressedDetails<ShownEvent>
+        id={opened}
+        listed={all.find(e => e.id === opened)}
+        queryKey={['events', 'one']}
+        load={async id => answered(await api.GET('/api/admin/events/{event}', { params: { path: { event: id } } }))}
+        title={e => t('events.one', { number: e?.number ?? '' })}
         onClose={() => setSearch({ event: undefined })}
       >
-        {shown !== undefined && <EventDetails event={shown} />}
-      </Details>
+        {e => <EventDetails event={e} />}
+      </AddressedDetails>
     </>
   );
 }

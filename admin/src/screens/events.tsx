@@ -14,7 +14,9 @@ export default function Events() {
     <Page title={t('nav.events')} about={t('events.about')}>
       <Tabs
         value={tab}
-        onChange={to => setSearch({ tab: to === 'subscriptions' ? to : undefined, event: undefined, live: undefined })}
+        onChange={to =>
+          setSearch({ tab: to === 'subscriptions' ? to : undefined, event: undefined, live: undefined }, true)
+        }
         keepMounted={false}
       >
         <Tabs.List mb="md">

@@ -7,8 +7,8 @@ import { answered, api, type Schemas } from '../api/client.ts';
 import { confirmed } from '../api/questions.ts';
 import { May } from '../app/may.tsx';
 import { useSearchState } from '../app/use-search-state.ts';
+import { AddressedDetails } from '../parts/addressed-details.tsx';
 import { CopyText } from '../parts/copy.tsx';
-import { Details } from '../parts/details.tsx';
 import { Empty } from '../parts/empty.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { FilterText } from '../parts/filter-text.tsx';
@@ -45,7 +45,6 @@ export default function Messages() {
     REFRESH_MS,
   );
   const isFiltered = [state, channel, plugin, request].some(f => f !== undefined);
-  const opened = list.rows.find(m => String(m.id) === message);
   return (
     <Page title={t('nav.messages')} about={t('messages.about')}>
       <Filters />
@@ -82,13 +81,18 @@ export default function Messages() {
           />
         }
       />
-      <Details
-        title={t('messages.one', { id: message ?? '' })}
-        isOpen={opened !== undefined}
+      <AddressedDetails
+        id={message}
+        listed={list.rows.find(m => String(m.id) === message)}
+        queryKey={['messages', 'one']}
+        load={async id =>
+          answered(await api.GET('/api/admin/messages/{message}', { params: { path: { message: Number(id) } } }))
+        }
+        title={() => t('messages.one', { id: message ?? '' })}
         onClose={() => setSearch({ message: undefined })}
       >
-        {opened !== undefined && <OneMessage message={opened} />}
-      </Details>
+        {m => <OneMessage message={m} />}
+      </AddressedDetails>
     </Page>
   );
 }

@@ -1,6 +1,7 @@
 import { Alert, Button, Code, Group, SimpleGrid, Stack, Text } from '@mantine/core';
 import { IconCheck } from '@tabler/icons-react';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
 import { confirmed } from '../api/questions.ts';
@@ -16,13 +17,15 @@ const MANY = 100;
 export function Drift() {
   const { t } = useTranslation();
   const queries = useQueryClient();
+  // What was found stays while it is repaired, and when that is refused.
+  const [found, setFound] = useState<Schemas['Drift']>();
   const look = useMutation({
     mutationFn: async (isRepair: boolean) =>
       isRepair
         ? answered(await api.POST('/api/admin/authz/drift/repair'))
         : answered(await api.GET('/api/admin/authz/drift')),
+    onSuccess: setFound,
   });
-  const found = look.data;
   /** Whether what is under way repairs; null: nothing is under way. */
   const isRepairing = look.isPending ? look.variables : null;
   const repair = async (): Promise<void> => {
@@ -66,6 +69,11 @@ export function Drift() {
           </May>
         )}
       </Group>
+      {isRepairing === true && (
+        <Text size="sm" role="status">
+          {t('outbox.repairing')}
+        </Text>
+      )}
       <ProblemAlert error={look.error} />
       {found !== undefined && <Found drift={found} />}
     </Stack>

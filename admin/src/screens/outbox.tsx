@@ -27,7 +27,7 @@ export default function Outbox() {
   const tab = search.tab === 'drift' ? 'drift' : 'entries';
   return (
     <Page title={t('nav.outbox')} about={t('outbox.about')}>
-      <Tabs value={tab} onChange={to => setSearch({ tab: to === 'drift' ? to : undefined })} keepMounted={false}>
+      <Tabs value={tab} onChange={to => setSearch({ tab: to === 'drift' ? to : undefined }, true)} keepMounted={false}>
         <Tabs.List mb="md">
           <Tabs.Tab value="entries">{t('outbox.tab.entries')}</Tabs.Tab>
           <Tabs.Tab value="drift">{t('outbox.tab.drift')}</Tabs.Tab>

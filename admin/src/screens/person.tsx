@@ -87,7 +87,7 @@ export default function Person() {
         >
           <Tabs
             value={tab}
-            onChange={to => setSearch({ tab: to === 'about' ? undefined : (to ?? undefined), plugin: undefined })}
+            onChange={to => setSearch({ tab: to === 'about' ? undefined : (to ?? undefined), plugin: undefined }, true)}
             keepMounted={false}
           >
             <Tabs.List mb="md">

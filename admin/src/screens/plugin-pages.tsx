@@ -87,12 +87,24 @@ function Trust({ plugin }: { plugin: Schemas['Plugin'] }) {
   };
   const setTrust = async (trust: string): Promise<void> => {
     if (trust !== 'trusted' && trust !== 'sandboxed') return;
-    const question = { title: t('trust.title'), text: t('trust.warning'), action: t('trust.go'), isDangerous: true };
+    const question = {
+      title: t('trust.question', { name: plugin.name }),
+      text: t('trust.warning'),
+      action: t('trust.go'),
+      isDangerous: true,
+    };
     if (trust === 'trusted' && !(await confirmed(question))) return;
     await changed(async () => answered(await api.PUT('/api/admin/plugins/{id}/html', { params, body: { trust } })));
   };
   const setFrontend = async (access: string): Promise<void> => {
     if (access !== 'public' && access !== 'session') return;
+    const question = {
+      title: t('trust.publicTitle', { name: plugin.name }),
+      text: t('trust.publicText', { url: location.origin + (plugin.frontend_url ?? '') }),
+      action: t('trust.publicGo'),
+      isDangerous: true,
+    };
+    if (access === 'public' && !(await confirmed(question))) return;
     await changed(async () =>
       answered(await api.PUT('/api/admin/plugins/{id}/frontend', { params, body: { access } })),
     );

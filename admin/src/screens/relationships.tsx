@@ -24,7 +24,7 @@ export default function Relationships() {
     <Page title={t('nav.relationships')} about={t('relationships.about')}>
       <Tabs
         value={tab}
-        onChange={to => setSearch({ tab: to === 'list' ? undefined : (to ?? undefined) })}
+        onChange={to => setSearch({ tab: to === 'list' ? undefined : (to ?? undefined) }, true)}
         keepMounted={false}
       >
         <Tabs.List mb="md">

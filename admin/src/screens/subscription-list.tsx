@@ -1,4 +1,4 @@
-import { Button, Group, Modal, Stack, Text } from '@mantine/core';
+import { Button, Group, Stack, Text } from '@mantine/core';
 import { useForm } from '@mantine/form';
 import { IconPlus, IconWebhook } from '@tabler/icons-react';
 import { useQueryClient } from '@tanstack/react-query';
@@ -8,6 +8,7 @@ import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
 import { ApiProblem } from '../api/problem.ts';
 import { May } from '../app/may.tsx';
+import { Dialog } from '../parts/dialog.tsx';
 import { Empty } from '../parts/empty.tsx';
 import { KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
 import { LinkAnchor } from '../parts/links.tsx';
@@ -18,6 +19,7 @@ import { StateBadge } from '../parts/state-badge.tsx';
 import { EMPTY_SUBSCRIPTION, SubscriptionFields } from './subscription-form.tsx';
 
 type Subscription = Schemas['EventSubscription'];
+const REFRESH_MS = 10_000;
 
 /** Whether events are sent; switched off by the service is worse than by an administrator. */
 export function SubscriptionState({ subscription: s }: { subscription: Subscription }) {
@@ -37,8 +39,11 @@ export function SubscriptionList() {
   const [isAdding, setAdding] = useState(false);
   /** A secret is in the dialog: it closes by its own buttons alone. */
   const [isMade, setMade] = useState(false);
-  const list = useKeyset<Subscription, { items: Subscription[] }>(['events', 'subscriptions'], async cursor =>
-    answered(await api.GET('/api/admin/events/subscriptions', { params: { query: { limit: 50, cursor } } })),
+  const list = useKeyset<Subscription, { items: Subscription[] }>(
+    ['events', 'subscriptions'],
+    async cursor =>
+      answered(await api.GET('/api/admin/events/subscriptions', { params: { query: { limit: 50, cursor } } })),
+    REFRESH_MS,
   );
   const add = (
     <May need="operate" isInline>
@@ -118,18 +123,9 @@ export function SubscriptionList() {
           />
         }
       />
-      <Modal
-        opened={isAdding}
-        onClose={() => setAdding(false)}
-        title={t('events.add')}
-        size="lg"
-        closeOnClickOutside={false}
-        closeOnEscape={!isMade}
-        withCloseButton={!isMade}
-        closeButtonProps={{ 'aria-label': t('common.close') }}
-      >
+      <Dialog opened={isAdding} onClose={() => setAdding(false)} title={t('events.add')} isLocked={isMade}>
         <NewSubscription onMade={() => setMade(true)} onClose={() => setAdding(false)} />
-      </Modal>
+      </Dialog>
     </>
   );
 }

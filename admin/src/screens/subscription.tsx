@@ -105,6 +105,14 @@ function Actions({ onSecret, subscription: s }: { subscription: Subscription; on
       notifyProblem(problem);
     }
   };
+  const disable = async (): Promise<void> => {
+    const question = {
+      title: t('events.disableTitle', { name: s.name }),
+      text: t('events.disabledAbout'),
+      action: t('events.disable'),
+    };
+    if (await confirmed({ ...question, isDangerous: true })) await change({ enabled: false });
+  };
   const renew = async (): Promise<void> => {
     const question = { title: t('events.newSecret'), text: t('events.newSecretText'), action: t('events.newSecretGo') };
     if (await confirmed({ ...question, isDangerous: true })) await change({ new_secret: true });
@@ -112,7 +120,7 @@ function Actions({ onSecret, subscription: s }: { subscription: Subscription; on
   const remove = async (): Promise<void> => {
     const question = {
       title: t('events.removeTitle', { name: s.name }),
-      text: t('events.removeText', { count: s.deliveries.waiting }),
+      text: t('events.removeText', { count: s.deliveries.waiting + s.deliveries.dead }),
       action: t('events.remove'),
       isDangerous: true,
     };
@@ -131,11 +139,7 @@ function Actions({ onSecret, subscription: s }: { subscription: Subscription; on
     <>
       {s.enabled ? (
         <May need="operate" isInline>
-          <Button
-            variant="default"
-            leftSection={<IconPlayerPause size={16} />}
-            onClick={() => void change({ enabled: false })}
-          >
+          <Button variant="default" leftSection={<IconPlayerPause size={16} />} onClick={() => void disable()}>
             {t('events.disable')}
           </Button>
         </May>
@@ -180,7 +184,9 @@ function Settings({ onSecret, subscription: s }: { subscription: Subscription; o
     if (isMoved && !(await confirmed({ ...question, isDangerous: false }))) return;
     try {
       const params = { path: { id: s.id } };
-      const { secret } = answered(await api.PATCH('/api/admin/events/subscriptions/{id}', { params, body: values }));
+      // Only what was changed here: another administrator may have changed the rest meanwhile.
+      const body = Object.fromEntries(Object.entries(values).filter(([name]) => form.isDirty(name)));
+      const { secret } = answered(await api.PATCH('/api/admin/events/subscriptions/{id}', { params, body }));
       form.resetDirty(values);
       if (secret !== undefined) onSecret(secret);
       else notifyDone(t('events.saved'));

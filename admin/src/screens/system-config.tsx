@@ -108,8 +108,8 @@ function Settings({ settings }: { settings: readonly Setting[] }) {
           <Table.Tr>
             <Table.Th>{t('system.setting')}</Table.Th>
             <Table.Th>{t('system.value')}</Table.Th>
-            <Table.Th visibleFrom="xs">{t('system.source')}</Table.Th>
-            <Table.Th visibleFrom="lg">{t('system.env')}</Table.Th>
+            <Table.Th>{t('system.source')}</Table.Th>
+            <Table.Th className="not-on-tablets">{t('system.env')}</Table.Th>
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>
@@ -133,7 +133,7 @@ function Settings({ settings }: { settings: readonly Setting[] }) {
                   </Text>
                 )}
               </Table.Td>
-              <Table.Td visibleFrom="xs" style={{ verticalAlign: 'top' }}>
+              <Table.Td style={{ verticalAlign: 'top' }} data-label={t('system.source')}>
                 <Badge
                   variant={s.source === 'default' ? 'outline' : 'light'}
                   color={s.source === 'default' ? 'gray' : 'blue'}
@@ -143,7 +143,7 @@ function Settings({ settings }: { settings: readonly Setting[] }) {
                   {t(`system.sources.${s.source}`)}
                 </Badge>
               </Table.Td>
-              <Table.Td visibleFrom="lg" style={{ verticalAlign: 'top' }}>
+              <Table.Td className="not-on-tablets" style={{ verticalAlign: 'top' }} data-label={t('system.env')}>
                 <Group gap={2} wrap="nowrap">
                   <Text ff="monospace" fz="xs" c="dimmed">
                     {s.env}

@@ -14,13 +14,16 @@ type Host = Schemas['Host'];
 
 const REFRESH_MS = 5_000;
 const KIND = { serving: 'good', draining: 'wait', silent: 'bad' } as const;
-const DUTIES = ['outbox_delivery', 'event_delivery', 'university_pull'] as const;
+const DUTIES = ['outbox_delivery', 'event_delivery', 'university_pull', 'message_sending', 'message_polling'] as const;
 
 function useDutyText(): (duty: string) => string {
   const { t } = useTranslation();
   return duty => {
-    const known = DUTIES.find(d => d === duty);
-    return known === undefined ? duty.replaceAll('_', ' ') : t(`system.duty.${known}`);
+    // Of messengers there is one for each channel.
+    const [name, channel] = duty.split(':');
+    const known = DUTIES.find(d => d === name);
+    const text = known === undefined ? duty.replaceAll('_', ' ') : t(`system.duty.${known}`);
+    return known === undefined || channel === undefined ? text : `${text} (${channel})`;
   };
 }
 
@@ -84,12 +87,12 @@ function HostCard({ host: h }: { host: Host }) {
           <Table.Thead>
             <Table.Tr>
               <Table.Th>{t('system.process')}</Table.Th>
-              <Table.Th visibleFrom="sm">{t('common.state')}</Table.Th>
+              <Table.Th>{t('common.state')}</Table.Th>
               <Table.Th ta="right">{t('system.running')}</Table.Th>
-              <Table.Th ta="right" visibleFrom="sm">
+              <Table.Th ta="right" className="not-on-tablets">
                 {t('system.threads')}
               </Table.Th>
-              <Table.Th ta="right" visibleFrom="sm">
+              <Table.Th ta="right" className="not-on-tablets">
                 {t('system.connections')}
               </Table.Th>
               <Table.Th ta="right">{t('system.memory')}</Table.Th>
@@ -100,14 +103,14 @@ function HostCard({ host: h }: { host: Host }) {
             {h.processes.map(p => (
               <Table.Tr key={p.pid}>
                 <Table.Td data-label={t('system.process')}>{p.pid}</Table.Td>
-                <Table.Td visibleFrom="sm">{t(`system.hostState.${p.state}`)}</Table.Td>
+                <Table.Td data-label={t('common.state')}>{t(`system.hostState.${p.state}`)}</Table.Td>
                 <Table.Td ta="right" data-label={t('system.running')}>
                   {numberText(p.load.executions_in_flight)}
                 </Table.Td>
-                <Table.Td ta="right" visibleFrom="sm">
+                <Table.Td ta="right" className="not-on-tablets" data-label={t('system.threads')}>
                   {numberText(p.load.lanes)}
                 </Table.Td>
-                <Table.Td ta="right" visibleFrom="sm">
+                <Table.Td ta="right" className="not-on-tablets" data-label={t('system.connections')}>
                   {numberText(p.load.connections)}
                 </Table.Td>
                 <Table.Td ta="right" data-label={t('system.memory')}>

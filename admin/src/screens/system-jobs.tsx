@@ -47,21 +47,15 @@ export function Jobs() {
     <Loaded query={query}>
       {({ items }) => (
         <Table.ScrollContainer tabIndex={0} minWidth={280} type="native">
-          <Table verticalSpacing="xs" highlightOnHover aria-label={t('system.jobs')}>
+          <Table verticalSpacing="xs" highlightOnHover aria-label={t('system.jobs')} className="stacked">
             <Table.Thead>
               <Table.Tr>
                 <Table.Th>{t('system.queue')}</Table.Th>
                 <Table.Th>{t('common.state')}</Table.Th>
-                <Table.Th ta="right" visibleFrom="sm">
-                  {t('system.waiting')}
-                </Table.Th>
-                <Table.Th ta="right" visibleFrom="sm">
-                  {t('system.deferred')}
-                </Table.Th>
-                <Table.Th ta="right" visibleFrom="sm">
-                  {t('system.active')}
-                </Table.Th>
-                <Table.Th visibleFrom="md">{t('system.lastCompleted')}</Table.Th>
+                <Table.Th ta="right">{t('system.waiting')}</Table.Th>
+                <Table.Th ta="right">{t('system.deferred')}</Table.Th>
+                <Table.Th ta="right">{t('system.active')}</Table.Th>
+                <Table.Th className="not-on-tablets">{t('system.lastCompleted')}</Table.Th>
               </Table.Tr>
             </Table.Thead>
             <Table.Tbody>
@@ -94,34 +88,36 @@ function Row({ queue: q }: { queue: Queue }) {
   return (
     <Table.Tr>
       <Table.Td>
-        {named !== undefined && <Text size="sm">{t(`system.queues.${named}`)}</Text>}
-        <Text
-          ff="monospace"
-          fz="xs"
-          c={named === undefined ? undefined : 'dimmed'}
-          style={{ overflowWrap: 'anywhere' }}
-        >
-          {q.name}
-        </Text>
-        {q.last_error !== null && (
-          <Text size="xs" c="dimmed" lineClamp={2} title={q.last_error} style={{ overflowWrap: 'anywhere' }}>
-            {t('system.lastError')}: {q.last_error}
+        <div>
+          {named !== undefined && <Text size="sm">{t(`system.queues.${named}`)}</Text>}
+          <Text
+            ff="monospace"
+            fz="xs"
+            c={named === undefined ? undefined : 'dimmed'}
+            style={{ overflowWrap: 'anywhere' }}
+          >
+            {q.name}
           </Text>
-        )}
+          {q.last_error !== null && (
+            <Text size="xs" c="dimmed" lineClamp={2} title={q.last_error} style={{ overflowWrap: 'anywhere' }}>
+              {t('system.lastError')}: <span lang="en">{q.last_error}</span>
+            </Text>
+          )}
+        </div>
       </Table.Td>
-      <Table.Td>
+      <Table.Td data-label={t('common.state')}>
         <StateBadge {...badge} />
       </Table.Td>
-      <Table.Td ta="right" visibleFrom="sm">
+      <Table.Td ta="right" data-label={t('system.waiting')}>
         {numberText(q.waiting)}
       </Table.Td>
-      <Table.Td ta="right" visibleFrom="sm">
+      <Table.Td ta="right" data-label={t('system.deferred')}>
         {numberText(q.deferred)}
       </Table.Td>
-      <Table.Td ta="right" visibleFrom="sm">
+      <Table.Td ta="right" data-label={t('system.active')}>
         {numberText(q.active)}
       </Table.Td>
-      <Table.Td visibleFrom="md">
+      <Table.Td className="not-on-tablets" data-label={t('system.lastCompleted')}>
         <When at={q.last_completed_at} />
       </Table.Td>
     </Table.Tr>

@@ -31,7 +31,7 @@ export default function System() {
     <Page title={t('nav.system')} about={<Version />}>
       <Tabs
         value={tab}
-        onChange={to => setSearch({ tab: to === 'state' ? undefined : (to ?? undefined), find: undefined })}
+        onChange={to => setSearch({ tab: to === 'state' ? undefined : (to ?? undefined), find: undefined }, true)}
         keepMounted={false}
       >
         <Tabs.List mb="md">

@@ -1,4 +1,4 @@
-import { Alert, Button, Card, Group, Loader, Select, Stack, Table, Text } from '@mantine/core';
+import { Alert, Button, Card, Group, Select, Stack, Table, Text } from '@mantine/core';
 import { Dropzone } from '@mantine/dropzone';
 import '@mantine/dropzone/styles.css';
 import { IconAlertTriangle, IconCheck, IconUpload } from '@tabler/icons-react';
@@ -9,6 +9,7 @@ import { LinkAnchor, LinkButton } from '../parts/links.tsx';
 import { ProblemAlert } from '../parts/problem.tsx';
 import { numberText } from '../parts/quantities.ts';
 import { StateBadge } from '../parts/state-badge.tsx';
+import { otherColumns } from '../university/column-fields.tsx';
 import { asType, importLists, inOrder, type List, listOf, missingFor, neededFor } from '../university/import-lists.ts';
 import type { UniversityType } from '../university/types.ts';
 
@@ -149,7 +150,7 @@ function Lists(props: {
               )}
             </Table.Td>
             <Table.Td data-label={t('common.state')}>
-              <State list={l} isRunning={running === l.id} />
+              <State list={l} type={types.find(x => x.type === l.type)} isRunning={running === l.id} />
             </Table.Td>
             <Table.Td ta="right">
               {l.outcome === null && (
@@ -172,7 +173,7 @@ function Lists(props: {
   );
 }
 
-function State({ isRunning, list: l }: { list: List; isRunning: boolean }) {
+function State({ isRunning, list: l, type }: { list: List; type: UniversityType | undefined; isRunning: boolean }) {
   const { t } = useTranslation();
   if (l.fault !== null)
     return (
@@ -180,9 +181,21 @@ function State({ isRunning, list: l }: { list: List; isRunning: boolean }) {
         {t(`university.fault.${l.fault.code}`, { ...l.fault })}
       </Text>
     );
-  if (isRunning) return <Loader size="xs" />;
-  if (l.outcome === null)
-    return <Text size="sm">{t('university.records', { count: l.file?.records.length ?? 0 })}</Text>;
+  const count = l.file?.records.length ?? 0;
+  if (isRunning) return <StateBadge kind="wait" label={t('lists.importing', { count })} />;
+  if (l.outcome === null) {
+    const others = type === undefined || l.file === null ? [] : otherColumns(l.file, type);
+    return (
+      <div role="status">
+        <Text size="sm">{t('university.records', { count })}</Text>
+        {others.length > 0 && (
+          <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }}>
+            {t('lists.otherColumns', { count: others.length, columns: others.join(', ') })}
+          </Text>
+        )}
+      </div>
+    );
+  }
   const { success, total } = l.outcome.result;
   const failed = total - success;
   return (

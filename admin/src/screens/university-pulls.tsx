@@ -73,7 +73,7 @@ function Source({ source: s }: { source: Schemas['UniversitySource'] }) {
   const isRunning = last?.state === 'running';
   const go = async (): Promise<void> => {
     setAsking(true);
-    await pull([]);
+    await pull();
     setAsking(false);
   };
   return (
@@ -137,7 +137,8 @@ function LastPull({ run }: { run: ImportRun }) {
         <Group gap="sm">
           <StateBadge kind={RUN_STATE[run.state]} label={t(`imports.state.${run.state}`)} />
           <Text size="sm" c="dimmed" component="span">
-            <When at={run.finished_at ?? run.started_at} /> · {run.started_by}
+            <When at={run.finished_at ?? run.started_at} /> ·{' '}
+            {t(`university.starter.${run.starter.kind}`, { name: run.starter.name ?? '' })}
           </Text>
           <LinkButton
             to="/admin/university/imports/$import"
@@ -148,7 +149,11 @@ function LastPull({ run }: { run: ImportRun }) {
             {t('university.openImport')}
           </LinkButton>
         </Group>
-        {run.problem !== null && <Text size="sm">{run.problem}</Text>}
+        {run.problem !== null && (
+          <Text size="sm" lang="en">
+            {run.problem}
+          </Text>
+        )}
         {isRunning && (
           <div role="status">
             <Progress value={(done / run.types.length) * 100} animated aria-label={t('university.pull.running')} />

@@ -20,7 +20,7 @@ export default function University() {
       <Tabs
         value={tab}
         onChange={to =>
-          setSearch({ tab: to === 'types' ? undefined : (to ?? undefined), type: undefined, kind: undefined })
+          setSearch({ tab: to === 'types' ? undefined : (to ?? undefined), type: undefined, kind: undefined }, true)
         }
         keepMounted={false}
       >

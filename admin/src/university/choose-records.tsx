@@ -5,7 +5,7 @@ import { IconFileTypeCsv, IconJson, IconUpload } from '@tabler/icons-react';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { bytesText } from '../parts/quantities.ts';
-import { decodeFile, type FileFault, FileProblem, type RecordFile, readRecords } from './record-file.ts';
+import { type FileFault, FileProblem, type RecordFile, readFile, readRecords } from './record-file.ts';
 import type { UniversityType } from './types.ts';
 
 /** Records with where they came from. */
@@ -24,21 +24,28 @@ export function ChooseRecords(props: {
   const { t } = useTranslation();
   const [pasted, setPasted] = useState('');
   const [fault, setFault] = useState<FileFault | null>(null);
+  const refuse = (error: unknown): void => {
+    if (!(error instanceof FileProblem)) throw error;
+    setFault(error.fault);
+    onGiven(null);
+  };
   const take = (text: string, from: Omit<Given, 'file' | 'text'>): void => {
     try {
       const file = readRecords(text, type.fields, type.columns);
       setFault(null);
       onGiven({ file, text, ...from });
     } catch (error) {
-      if (!(error instanceof FileProblem)) throw error;
-      setFault(error.fault);
-      onGiven(null);
+      refuse(error);
     }
   };
   const drop = async ([file]: File[]): Promise<void> => {
     if (file === undefined) return;
-    const { encoding, text } = decodeFile(await file.arrayBuffer());
-    take(text, { name: file.name, size: file.size, encoding });
+    try {
+      const { encoding, text } = await readFile(file);
+      take(text, { name: file.name, size: file.size, encoding });
+    } catch (error) {
+      refuse(error);
+    }
   };
   if (given !== null) return <Chosen given={given} onRemove={() => onGiven(null)} isDisabled={isDisabled} />;
   return (

@@ -11,8 +11,8 @@ import type { UniversityType } from './types.ts';
 const AS_IT_IS = ' as it is';
 const LEFT_OUT = ' left out';
 
-/** Columns of a file that are called otherwise than the fields are. */
-export function otherColumns({ file }: Given, type: UniversityType): string[] {
+/** Columns of a file that are not named like fields. */
+export function otherColumns(file: RecordFile, type: UniversityType): string[] {
   if (file.format !== 'csv') return [];
   const known = new Set(type.fields.map(f => f.name));
   return file.headings.filter(h => h !== '' && h !== ERROR_COLUMN && !known.has(h.split('.')[0] ?? h));
@@ -26,7 +26,7 @@ export function ColumnFields(props: { given: Given; type: UniversityType; onRead
   const [columns, setColumns] = useState<Columns>(type.columns);
   const [error, setError] = useState<unknown>(null);
   const [isSaving, setSaving] = useState(false);
-  const shown = otherColumns(given, type);
+  const shown = otherColumns(given.file, type);
   if (shown.length === 0) return null;
   const taken = new Map(shown.flatMap(h => (typeof columns[h] === 'string' ? [[columns[h], h] as const] : [])));
   const own = new Set(given.file.format === 'csv' ? given.file.headings : []);
@@ -37,9 +37,13 @@ export function ColumnFields(props: { given: Given; type: UniversityType; onRead
       // First: what cannot be read so is not kept.
       const file = readRecords(given.text, type.fields, columns);
       const params = { path: { type: type.type } };
-      answered(
-        await api.PUT('/api/admin/university/types/{type}/columns', { params, body: { columns: { ...columns } } }),
-      );
+      // Another administrator may have named columns of other files meanwhile.
+      const { items } = answered(await api.GET('/api/admin/university/types'));
+      const kept = items.find(x => x.type === type.type)?.columns ?? {};
+      const others = Object.entries(kept).filter(([heading]) => !shown.includes(heading));
+      const own = Object.entries(columns).filter(([heading]) => shown.includes(heading));
+      const body = { columns: Object.fromEntries([...others, ...own]) };
+      answered(await api.PUT('/api/admin/university/types/{type}/columns', { params, body }));
       await queries.invalidateQueries({ queryKey: ['university', 'types'] });
       onRead(file);
       notifyDone(t('university.columns.saved'));

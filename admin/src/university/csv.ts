@@ -59,7 +59,10 @@ export function parseCsv(given: string): Csv {
   return { delimiter, rows, isCutOff: isQuoted };
 }
 
-/** Writes CSV; cells that need quotes get them. */
+/**
+ * Writes CSV; cells that need quotes get them. A cell that begins like a formula stays as it is: these are the
+ * administrator's own records, and the file is read again.
+ */
 export function formatCsv(rows: ReadonlyArray<readonly string[]>, delimiter: Delimiter): string {
   const needsQuotes = (cell: string): boolean => cell.includes(delimiter) || /["\r\n]|^\s|\s$/.test(cell);
   const quoted = (cell: string): string => (needsQuotes(cell) ? `"${cell.replaceAll('"', '""')}"` : cell);

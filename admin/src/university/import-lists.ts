@@ -1,6 +1,6 @@
 import { type Schemas, sendRecords } from '../api/client.ts';
 import { guessType } from './guess-type.ts';
-import { decodeFile, type FileFault, FileProblem, type RecordFile, readRecords } from './record-file.ts';
+import { type FileFault, FileProblem, type RecordFile, readFile, readRecords } from './record-file.ts';
 import type { UniversityType } from './types.ts';
 
 type TypeName = UniversityType['type'];
@@ -20,13 +20,18 @@ export type List = {
 
 let last = 0;
 
+/** Why a file holds no records; throws what is no such reason. */
+function faultOf(error: unknown): FileFault {
+  if (!(error instanceof FileProblem)) throw error;
+  return error.fault;
+}
+
 /** Reads the records of a list as those of its type, or says why it has none. */
 function read(text: string, type: UniversityType | undefined): Pick<List, 'file' | 'fault'> {
   try {
     return { file: readRecords(text, type?.fields ?? [], type?.columns), fault: null };
   } catch (error) {
-    if (!(error instanceof FileProblem)) throw error;
-    return { file: null, fault: error.fault };
+    return { file: null, fault: faultOf(error) };
   }
 }
 
@@ -36,15 +41,17 @@ export async function listOf(
   types: readonly UniversityType[],
   label: (type: TypeName) => string,
 ): Promise<List> {
-  const { text } = decodeFile(await dropped.arrayBuffer());
+  last++;
+  const list = { id: last, name: dropped.name, outcome: null, error: null };
+  let text = '';
+  try {
+    text = (await readFile(dropped)).text;
+  } catch (error) {
+    return { ...list, text, type: null, file: null, fault: faultOf(error) };
+  }
   const columns = read(text, undefined).file?.columns ?? [];
   const type = guessType({ name: dropped.name, columns }, types, label) ?? undefined;
-  last++;
-  return {
-    ...{ id: last, name: dropped.name, text, type: type?.type ?? null },
-    ...read(text, type),
-    ...{ outcome: null, error: null },
-  };
+  return { ...list, text, type: type?.type ?? null, ...read(text, type) };
 }
 
 /** The list as one of another type. */

@@ -13,26 +13,28 @@ export function ImportTypes({ run }: { run: ImportRun }) {
   const { t } = useTranslation();
   return (
     <Table.ScrollContainer tabIndex={0} minWidth={280} type="native">
-      <Table verticalSpacing="xs" horizontalSpacing={6} highlightOnHover aria-label={t('university.types')}>
+      <Table
+        verticalSpacing="xs"
+        horizontalSpacing={6}
+        highlightOnHover
+        aria-label={t('university.types')}
+        className="stacked"
+      >
         <Table.Thead>
           <Table.Tr>
             <Table.Th>{t('university.typeOf')}</Table.Th>
             <Table.Th>{t('common.state')}</Table.Th>
-            <Table.Th ta="right" visibleFrom="xs">
-              {t('university.count.total')}
-            </Table.Th>
-            <Table.Th ta="right" visibleFrom="md">
+            <Table.Th ta="right">{t('university.count.total')}</Table.Th>
+            <Table.Th ta="right" className="not-on-tablets">
               {t('university.count.created')}
             </Table.Th>
-            <Table.Th ta="right" visibleFrom="md">
+            <Table.Th ta="right" className="not-on-tablets">
               {t('university.count.updated')}
             </Table.Th>
-            <Table.Th ta="right" visibleFrom="md">
+            <Table.Th ta="right" className="not-on-tablets">
               {t('university.count.deactivated')}
             </Table.Th>
-            <Table.Th ta="right" visibleFrom="xs">
-              {t('university.count.failed')}
-            </Table.Th>
+            <Table.Th ta="right">{t('university.count.failed')}</Table.Th>
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>
@@ -75,29 +77,23 @@ function TypeRow({ type: x }: { type: ImportRun['types'][number] }) {
           <Text size="sm" fw={500}>
             {t(`university.type.${x.type}`)}
           </Text>
-          {x.total > 0 && (
-            <Text size="xs" c="dimmed" hiddenFrom="xs">
-              {t('university.records', { count: x.total })}
-              {x.failed > 0 && `, ${t('university.failed', { count: x.failed })}`}
-            </Text>
-          )}
         </Table.Td>
-        <Table.Td>
+        <Table.Td data-label={t('common.state')}>
           <StateBadge kind={TYPE_STATE[x.state]} label={t(`university.state.${x.state}`)} />
         </Table.Td>
-        <Table.Td ta="right" visibleFrom="xs">
+        <Table.Td ta="right" data-label={t('university.count.total')}>
           {count(x.total)}
         </Table.Td>
-        <Table.Td ta="right" visibleFrom="md">
+        <Table.Td ta="right" className="not-on-tablets" data-label={t('university.count.created')}>
           {count(x.created)}
         </Table.Td>
-        <Table.Td ta="right" visibleFrom="md">
+        <Table.Td ta="right" className="not-on-tablets" data-label={t('university.count.updated')}>
           {count(x.updated)}
         </Table.Td>
-        <Table.Td ta="right" visibleFrom="md">
+        <Table.Td ta="right" className="not-on-tablets" data-label={t('university.count.deactivated')}>
           {count(x.deactivated)}
         </Table.Td>
-        <Table.Td ta="right" visibleFrom="xs">
+        <Table.Td ta="right" data-label={t('university.count.failed')}>
           {count(x.failed, true)}
         </Table.Td>
       </Table.Tr>
@@ -105,7 +101,7 @@ function TypeRow({ type: x }: { type: ImportRun['types'][number] }) {
         <Table.Tr>
           <Table.Td colSpan={COLUMNS}>
             <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
-              {x.state === 'stopped' ? foundBy(x) : x.problem}
+              {x.state === 'stopped' ? foundBy(x) : <span lang="en">{x.problem}</span>}
             </Text>
           </Table.Td>
         </Table.Tr>

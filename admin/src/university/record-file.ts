@@ -15,12 +15,12 @@ export type RecordFile = { records: unknown[]; columns: string[] } & (
   | { format: 'csv'; delimiter: Delimiter; rows: Csv['rows']; headings: string[] }
 );
 
-/** The field of each column that is called otherwise; null: the column is left out. */
+/** The field of each column that is not named like it; null: the column is left out. */
 export type Columns = Readonly<Record<string, string | null>>;
 
 /** Why a text holds no records. */
 export type FileFault =
-  | { code: 'empty' | 'no_list' | 'no_records' | 'cut_off' }
+  | { code: 'empty' | 'no_list' | 'no_records' | 'cut_off' | 'workbook' | 'unreadable' }
   | { code: 'json'; message: string }
   | { code: 'column_twice'; column: string }
   | { code: 'field_twice'; field: string }
@@ -38,6 +38,23 @@ export class FileProblem extends Error {
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Workbooks of spreadsheets are ZIP archives. */
+const ZIP = [0x50, 0x4b, 0x03, 0x04] as const;
+
+/**
+ * Text of a dropped file.
+ *
+ * @throws FileProblem for a workbook, and for a file that the browser may not read any more
+ */
+export async function readFile(dropped: File): Promise<ReturnType<typeof decodeFile>> {
+  const bytes = await dropped.arrayBuffer().catch(() => {
+    throw new FileProblem({ code: 'unreadable' });
+  });
+  const start = new Uint8Array(bytes, 0, Math.min(bytes.byteLength, ZIP.length));
+  if (ZIP.every((byte, k) => start[k] === byte)) throw new FileProblem({ code: 'workbook' });
+  return decodeFile(bytes);
+}
 
 /** Text of a file: UTF-8, or else the code page that spreadsheets of Windows write Cyrillic in. */
 export function decodeFile(bytes: ArrayBuffer): { text: string; encoding: 'utf-8' | 'windows-1251' } {

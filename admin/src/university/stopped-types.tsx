@@ -17,13 +17,16 @@ type ImportedType = ImportRun['types'][number];
 type Ending = Schemas['EndingRecord'];
 type EndingPage = { items: Ending[]; next_cursor: string | null };
 
-/** Begins a pull, with the brake released for these types. */
-export function usePull(): (release: ReadonlyArray<UniversityType['type']>) => Promise<void> {
+type Release = { type: UniversityType['type']; endingMax: number | undefined };
+
+/** Begins a pull; with a release, one type may lose that many records. */
+export function usePull(): (release?: Release) => Promise<void> {
   const { t } = useTranslation();
   const queries = useQueryClient();
   return async release => {
     try {
-      answered(await api.POST('/api/admin/university/pull', { body: { release_brake: [...release] } }));
+      const body = release === undefined ? {} : { release_brake: [release.type], ending_max: release.endingMax };
+      answered(await api.POST('/api/admin/university/pull', { body }));
       await queries.invalidateQueries({ queryKey: ['university'] });
       notifyDone(t('university.pull.begun'));
     } catch (problem) {
@@ -58,7 +61,7 @@ function Stopped({ run, type: x }: { run: ImportRun; type: ImportedType }) {
       isDangerous: true,
       typed: x.type,
     });
-    if (isSure) await pull([x.type]);
+    if (isSure) await pull({ type: x.type, endingMax: x.brake?.ending });
   };
   return (
     <Alert
