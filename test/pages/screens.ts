@@ -33,7 +33,7 @@ export const SCREENS = [
   '/admin/no-such-screen',
 ];
 
-/** Further views of them, of which there are pictures alone. */
+/** Further views of them. */
 export const MORE_VIEWS = [
   '/admin/plugins/timetable',
   '/admin/plugins/weather?tab=versions',

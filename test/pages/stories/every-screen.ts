@@ -1,6 +1,6 @@
 import t from 'tap';
 import { goTo, screenIsShown, startAdminBrowser } from '../../support/admin-browser.ts';
-import { SCREENS } from '../screens.ts';
+import { MORE_VIEWS, SCREENS } from '../screens.ts';
 
 /** All screens: they can be read and reached in both languages, in both colour schemes, on any width. */
 
@@ -24,9 +24,12 @@ const WIDE = new Set([
   '/admin/audit',
 ]);
 
+/** Further tabs of screens with tables that phones show as blocks. */
+const TABS = MORE_VIEWS.filter(view => /^\/admin\/(university|outbox|events|system)\?/.test(view));
+
 for (const [language, colorScheme, width, screens, isLoaded] of [
   ['en-GB', 'light', 1280, SCREENS.filter(s => !SEEN.has(s)), true],
-  ['ru-RU', 'dark', 320, SCREENS, false],
+  ['ru-RU', 'dark', 320, [...SCREENS, ...TABS], false],
   ['ru-RU', 'light', 768, SCREENS.filter(s => WIDE.has(s)), false],
 ] as const)
   t.test(`every screen in ${language}, ${colorScheme}, ${width} pixels wide`, async t => {
