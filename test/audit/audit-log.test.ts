@@ -118,6 +118,8 @@ t.test('the log is filtered and paged, and no role can change it', async t => {
   t.equal((await ids('object_type=user')).length, 5);
   t.same(await ids('object_type=user&object_id=2'), ['2']);
   t.equal((await ids('since=2999-01-01')).length, 0);
+  t.equal((await ids('until=2000-01-01')).length, 0);
+  t.same(await ids('until=2999-01-01'), await ids(''));
   t.equal((await ids('actor=1')).length, 0);
   const seen: unknown[] = [];
   for (let cursor: unknown = ''; cursor !== null; ) {
@@ -130,7 +132,7 @@ t.test('the log is filtered and paged, and no role can change it', async t => {
     seen,
     [...seen].sort((a, b) => Number(b) - Number(a)),
   );
-  for (const bad of ['actor=x', 'since=yesterday', 'limit=0', 'what=1', 'cursor=x'])
+  for (const bad of ['actor=x', 'since=yesterday', 'until=soon', 'limit=0', 'what=1', 'cursor=x'])
     t.equal((await s.admin('GET', `/audit?${bad}`)).status, 422, bad);
   for (const sql of ["UPDATE audit_log SET action = 'x'", 'DELETE FROM audit_log', 'TRUNCATE audit_log'])
     await t.rejects(db.query(sql), /append-only/, sql);

@@ -1,4 +1,5 @@
 /** What administrators do from day to day, in a browser, and what goes wrong meanwhile. */
+import './stories/delivery.ts';
 import './stories/night.ts';
 import './stories/operating.ts';
 import './stories/roles.ts';

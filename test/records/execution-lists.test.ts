@@ -60,6 +60,8 @@ t.test('administrators see executions as they are recorded, on every host, from 
   await there.until(/retry/);
   await ofFailed.until(/retry/);
   const [newest] = await listed(host);
+  const [, begin = ''] = /\nid: (\d+)\n\n/.exec(await there.until(/\n\n/)) ?? [];
+  t.equal(begin, String(newest?.id), 'a stream says behind what it begins');
   await host.trigger('well/run');
   await host.trigger('ill/run');
   const seen = await there.until(/"plugin_id":"ill"/);
@@ -71,6 +73,10 @@ t.test('administrators see executions as they are recorded, on every host, from 
   t.teardown(() => again.leave());
   const missed = await again.until(/event: trapped/);
   t.same(missed.match(/event: \w+/g), ['event: trapped'], 'what came since, and nothing twice');
+  const lost = await watchStream(host.base, 'executions/stream', { 'last-event-id': begin });
+  t.teardown(() => lost.leave());
+  const all = await lost.until(/event: trapped/);
+  t.same(all.match(/event: \w+/g), ['event: ok', 'event: trapped'], 'also for a client that had got nothing yet');
   t.ok(Number(newest?.id) < Number(id));
   t.equal((await host.admin('GET', '/executions/stream?after=x')).status, 422);
 });
@@ -85,10 +91,12 @@ t.test('what waits for an administrator is one answer, the worst first', async t
   t.teardown(() => db.close());
   await db.query(
     `INSERT INTO outgoing_messages (channel, chat_id, source, message, request_id, urgent, state, ended_at, last_error)
-     VALUES ('TELEGRAM', '7', 'host', '{"text":"a"}', 'r', false, 'failed', now(), 'blocked')`,
+     SELECT 'TELEGRAM', '7', 'host', '{"text":"a"}', 'r', false, state, now(), 'blocked'
+     FROM unnest(ARRAY['failed', 'uncertain', 'uncertain']) AS s (state)`,
   );
   await db.query('INSERT INTO graph_comparisons (compared, missing, extra, repaired) VALUES (9, 2, 1, false)');
   await s.admin('POST', '/university/persons', [{ external_id: 'a' }]);
+  await s.admin('POST', '/university/courses', [{ external_id: 'c', name: 'Course' }]);
   await s.install(watPlugin({ id: 'ill', name: 'Ill', handle: 'unreachable' }));
   // Two callers have a part in it, so that it is suspended for all.
   for (const address of ['203.0.113.1', '203.0.113.2', '203.0.113.1', '203.0.113.2'])
@@ -96,7 +104,10 @@ t.test('what waits for an administrator is one answer, the worst first', async t
   t.match(await waits(), [
     { kind: 'suspended', count: 1, detail: 'ill · run' },
     { kind: 'graph_differs', severity: 'bad', count: 3 },
-    { kind: 'import_failed', severity: 'warn', count: 1 },
+    { kind: 'import_failed', severity: 'warn', count: 1, type: 'person', import: 1 },
+    { kind: 'messages_uncertain', severity: 'warn', count: 2 },
     { kind: 'messages_failed', severity: 'warn', count: 1, detail: null, since: null },
   ]);
+  await s.admin('POST', '/university/persons', [{ external_id: 'a', first_name: 'Ada', last_name: 'L' }]);
+  t.notMatch(JSON.stringify(await waits()), 'import_failed', 'a good list of the type ends it');
 });

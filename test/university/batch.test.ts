@@ -514,6 +514,11 @@ t.test('the import log lists the imports and their mistakes', async t => {
     cursor = next.json.next_cursor ?? null;
   }
   t.equal(sum, 1500);
+  const table = await s.admin('GET', `/university/imports/${id}/errors.csv`);
+  const lines = table.text.trimEnd().split(/\r\n/);
+  t.equal(lines.length, 1501, 'a heading, and a line for each error');
+  t.match(lines[0], /type.*index.*external_id.*field.*code.*message/);
+  t.match(lines[1], /^person,0,p0,first_name,missing,/);
   t.equal((await s.admin('GET', '/university/imports/99999')).status, 404);
   t.match((await s.admin('GET', '/university/imports?limit=1')).json, {
     items: [{ id: Number(id) }],

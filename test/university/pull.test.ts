@@ -245,7 +245,10 @@ t.test('a list that has lost more than a fifth stops only its type, until an adm
   t.equal(typesOf(await pull()).get('student_subgroup')?.state, 'stopped', 'an empty list least of all');
   t.equal((await pull({ release_brake: ['pigeon'] })).status, 422);
   source.university['student-subgroups'] = all.slice(0, 191);
-  const released = await pull({ release_brake: ['student_subgroup'] });
+  const fewer = await pull({ release_brake: ['student_subgroup'], ending_max: 48 });
+  t.equal(typesOf(fewer).get('student_subgroup')?.state, 'stopped', 'nor more than were confirmed');
+  t.equal(await count('student_subgroups WHERE is_active'), 240);
+  const released = await pull({ release_brake: ['student_subgroup'], ending_max: 49 });
   t.match(typesOf(released).get('student_subgroup'), { state: 'succeeded', deactivated: 49 });
   t.equal(await count("authz_tuples WHERE resource_type = 'subgroup' AND relation = 'member'"), 191);
   // At most a fifth goes by itself, and comes back.
