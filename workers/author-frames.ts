@@ -36,15 +36,23 @@ function positionsOf(module: WebAssembly.Module): Positions | null {
  * @param module what ran
  */
 export function authorFrames(stack: string, module: WebAssembly.Module): string[] {
-  const frames = stack.split('\n').filter(line => line.includes('wasm'));
+  const placed = placedFrames(stack, module);
+  return placed.length > 0 ? placed : framesOf(stack).slice(0, SHOWN_MAX);
+}
+
+const framesOf = (stack: string): string[] => stack.split('\n').filter(line => line.includes('wasm'));
+
+/** The same, without frames where the module knows no lines. */
+export function placedFrames(stack: string, module: WebAssembly.Module): string[] {
   const positions = positionsOf(module);
-  const placed = (positions === null ? [] : frames).flatMap(frame => {
+  if (positions === null) return [];
+  const placed = framesOf(stack).flatMap(frame => {
     const [, written, module, index, offset] = FRAME.exec(frame) ?? [];
-    if (positions === null || offset === undefined) return [];
+    if (offset === undefined) return [];
     return placesAt(positions, Number.parseInt(offset, 16)).map(
       ({ file, line, name }) =>
         `    at ${name ?? nameOf(written, module, index)} (${line === 0 ? file : `${file}:${line}`})`,
     );
   });
-  return (placed.length > 0 ? placed : frames).slice(0, SHOWN_MAX);
+  return placed.slice(0, SHOWN_MAX);
 }

@@ -33,6 +33,8 @@ export class ExecutionState {
   parked: Uint8Array = EMPTY;
   parkedBody: Uint8Array = EMPTY;
   error = '';
+  /** The last host call that failed: its text, and the stack of the guest, which is written only when it is read. */
+  failedCall: { text: string; at: Error } | null = null;
   response: CellResponse | null = null;
   /** Why the last `respond` was refused; cleared when a later one is accepted. */
   invalidResponse: string | null = null;
@@ -66,6 +68,7 @@ export class ExecutionState {
     this.parked = EMPTY;
     this.parkedBody = EMPTY;
     this.error = '';
+    this.failedCall = null;
     this.response = null;
     this.invalidResponse = null;
     this.output = EMPTY;

@@ -198,7 +198,9 @@ export function makeHostImports(
       const refusal = enter();
       if (refusal !== 0) return refusal;
       try {
-        return run(a, b, c, d, e, f, g, h);
+        const result = run(a, b, c, d, e, f, g, h);
+        if (result < 0) state.failedCall = { text: state.error, at: new Error(row.name) };
+        return result;
       } catch (error) {
         return broken(row, error);
       }

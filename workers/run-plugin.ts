@@ -10,7 +10,7 @@ import type { LaneTask } from '../src/abi/lane-messages.ts';
 import { LaneWords } from '../src/abi/lane-words.ts';
 import { CALL_STATE, OUTCOME, viewsOf } from '../src/abi/shared-layout.ts';
 import { LIMITS, PAGE_BYTES } from '../src/base/limits.ts';
-import { authorFrames, STACK_FRAMES } from './author-frames.ts';
+import { authorFrames, placedFrames, STACK_FRAMES } from './author-frames.ts';
 import { ExecutionState } from './execution-state.ts';
 import { GuestMemory } from './guest-memory.ts';
 import { HostChannel } from './host-channel.ts';
@@ -250,7 +250,9 @@ class Lane {
     try {
       runtime.run(this.#guest);
       this.#returned = true;
-      return this.#judge(state.control[CONTROL.code] ?? 0);
+      const outcome = this.#judge(state.control[CONTROL.code] ?? 0);
+      if (outcome === OUTCOME.handlerError) this.#placeFailure(runtime.loaded.module);
+      return outcome;
     } catch (error) {
       return this.#judgeThrown(error, runtime.loaded.module);
     }
@@ -272,6 +274,17 @@ class Lane {
       return OUTCOME.invalidResponse;
     }
     return OUTCOME.ok;
+  }
+
+  /**
+   * Adds to the failure of a handler where it made the host call whose error it has given back. A kit that knows has
+   * already said so.
+   */
+  #placeFailure(module: WebAssembly.Module): void {
+    const { failedCall, failure } = this.#state;
+    if (failedCall === null || failure === null || failedCall.text === '') return;
+    if (!failure.includes(failedCall.text) || failure.includes('\n    at ')) return;
+    this.#state.failure = [failure, ...placedFrames(failedCall.at.stack ?? '', module)].join('\n');
   }
 
   #judgeThrown(error: unknown, module: WebAssembly.Module): number {
