@@ -1,5 +1,7 @@
 package pluginhost
 
+import "runtime"
+
 // ErrorCode says why the host refused a call.
 type ErrorCode string
 
@@ -24,6 +26,8 @@ var codes = []ErrorCode{
 type HostError struct {
 	Code    ErrorCode
 	Message string
+	// callers are where the call was made, for the record of an execution that fails with it.
+	callers []uintptr
 }
 
 func (e *HostError) Error() string { return e.Message }
@@ -52,5 +56,6 @@ func check(result int32) error {
 	if k := int(-1 - result); k < len(codes) {
 		code = codes[k]
 	}
-	return &HostError{Code: code, Message: lastError()}
+	callers := make([]uintptr, 16)
+	return &HostError{Code: code, Message: lastError(), callers: callers[:runtime.Callers(2, callers)]}
 }

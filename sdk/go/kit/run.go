@@ -5,6 +5,7 @@ package pluginhost
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -51,9 +52,22 @@ func handle(text []byte) error {
 
 // stackOf gives the author's functions of a panic, with file and line.
 func stackOf() string {
-	var lines []string
 	callers := make([]uintptr, 64)
-	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers)])
+	return placesOf(callers[:runtime.Callers(3, callers)])
+}
+
+// failureOf is the text of an error, with the author's functions that made the call the host refused.
+func failureOf(err error) string {
+	var refused *HostError
+	if !errors.As(err, &refused) || len(refused.callers) == 0 {
+		return err.Error()
+	}
+	return err.Error() + "\n" + placesOf(refused.callers)
+}
+
+func placesOf(callers []uintptr) string {
+	var lines []string
+	frames := runtime.CallersFrames(callers)
 	for {
 		f, more := frames.Next()
 		own := strings.HasPrefix(f.Function, "pluginhost.") || strings.HasPrefix(f.Function, "runtime.")
@@ -81,7 +95,7 @@ func pluginHandle() (code int32) {
 	}()
 	reseed()
 	if err := handle(input(0)); err != nil {
-		return failWith(err.Error())
+		return failWith(failureOf(err))
 	}
 	return 0
 }
