@@ -1,6 +1,7 @@
 package pluginhost
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"time"
@@ -212,10 +213,21 @@ func (c *Context) CallPluginInto(target, name string, value, into any) error {
 	return json.Unmarshal(answer, into)
 }
 
-// CallPlugin calls a function of another plugin with a value and gives its answer.
+// CallPlugin calls a function of another plugin with a value and gives its answer. Numbers are json.Number, so that
+// none loses digits; CallPluginInto reads an answer into a type of yours.
 func (c *Context) CallPlugin(target, name string, value any) (any, error) {
+	b, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := c.CallPluginRaw(target, name, b)
+	if err != nil {
+		return nil, err
+	}
 	var answer any
-	err := c.CallPluginInto(target, name, value, &answer)
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	err = decoder.Decode(&answer)
 	return answer, err
 }
 
@@ -301,8 +313,8 @@ func (c *Context) FileStore(name, mimeType, fileType string, data []byte) (FileR
 // FileStoreWithTTL stores a file that is deleted after a time.
 func (c *Context) FileStoreWithTTL(name, mimeType, fileType string, data []byte, ttl time.Duration) (FileRef, error) {
 	order := map[string]any{"name": name, "mime_type": mimeType, "file_type": fileType}
-	if ttl > 0 {
-		order["ttl_ms"] = ttl.Milliseconds()
+	if ttl != 0 {
+		order["ttl_ms"] = units(ttl, time.Millisecond)
 	}
 	var ref FileRef
 	o, n, err := asJSON(order)

@@ -3,6 +3,7 @@ package pluginhost
 import (
 	"encoding/base64"
 	"encoding/json"
+	"math"
 	"strconv"
 	"time"
 )
@@ -207,7 +208,17 @@ func (c *Context) KVGetMany(keys []string) (map[string]string, error) {
 	return values, nil
 }
 
-// KVSet writes a value; with a ttl it is gone after that time, in whole seconds.
+// units rounds a time up to whole units: rounded down, a short time would mean for ever.
+func units(ttl, unit time.Duration) int64 {
+	if ttl < 0 {
+		return -1
+	}
+	return int64((ttl + unit - 1) / unit)
+}
+
+func seconds(ttl time.Duration) int32 { return int32(min(units(ttl, time.Second), math.MaxInt32)) }
+
+// KVSet writes a value; with a ttl it is gone after that time, rounded up to whole seconds. 0 means no end.
 func (c *Context) KVSet(key, value string, ttl time.Duration) error {
 	return c.KVSetBytes(key, []byte(value), ttl)
 }
@@ -216,7 +227,7 @@ func (c *Context) KVSet(key, value string, ttl time.Duration) error {
 func (c *Context) KVSetBytes(key string, value []byte, ttl time.Duration) error {
 	p, n := text(key)
 	v, vn := raw(value)
-	return check(hostKVSet(p, n, v, vn, int32(ttl/time.Second)))
+	return check(hostKVSet(p, n, v, vn, seconds(ttl)))
 }
 
 // KVUpdate is what became of a conditional write.
@@ -240,7 +251,7 @@ func kvUpdate(key string, mode int32, expected, value string, ttl time.Duration)
 	p, n := text(key)
 	e, en := text(expected)
 	v, vn := text(value)
-	code := hostKVUpdate(p, n, mode, e, en, v, vn, int32(ttl/time.Second))
+	code := hostKVUpdate(p, n, mode, e, en, v, vn, seconds(ttl))
 	if err := check(code); err != nil {
 		return KVUpdate{}, err
 	}
@@ -258,7 +269,7 @@ func kvUpdate(key string, mode int32, expected, value string, ttl time.Duration)
 // KVIncrement adds to a whole number, an absent one counts as 0, and gives the sum.
 func (c *Context) KVIncrement(key string, delta int64, ttl time.Duration) (int64, error) {
 	p, n := text(key)
-	length := hostKVIncrement(p, n, delta, int32(ttl/time.Second))
+	length := hostKVIncrement(p, n, delta, seconds(ttl))
 	if err := check(length); err != nil {
 		return 0, err
 	}

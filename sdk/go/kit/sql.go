@@ -2,9 +2,11 @@ package pluginhost
 
 import (
 	"bytes"
+	"encoding"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"time"
 )
 
@@ -45,7 +47,8 @@ func (t *Transaction) Commit() error { return check(hostSQLCommit(t.handle)) }
 // Rollback undoes the transaction.
 func (t *Transaction) Rollback() error { return check(hostSQLRollback(t.handle)) }
 
-// wire turns an argument into what the host takes: []byte, time.Time, slices and values that JSON can hold.
+// wire turns an argument into what the host takes: []byte is bytes, a slice or array is an array of the database, a map
+// or struct is JSON, and so is json.RawMessage.
 func wire(value any) any {
 	switch v := value.(type) {
 	case []byte:
@@ -54,17 +57,26 @@ func wire(value any) any {
 		return v.Format(time.RFC3339Nano)
 	case json.RawMessage:
 		return map[string]json.RawMessage{"json": v}
-	case []string:
-		return map[string][]string{"array": v}
-	case []int64:
-		return map[string][]int64{"array": v}
-	case []int:
-		return map[string][]int{"array": v}
-	case map[string]any:
-		return map[string]any{"json": v}
-	default:
+	case json.Marshaler, encoding.TextMarshaler:
 		return v
 	}
+	v := reflect.ValueOf(value)
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			return nil
+		}
+		return wire(v.Elem().Interface())
+	case reflect.Slice, reflect.Array:
+		elements := make([]any, v.Len())
+		for k := range elements {
+			elements[k] = wire(v.Index(k).Interface())
+		}
+		return map[string][]any{"array": elements}
+	case reflect.Map, reflect.Struct:
+		return map[string]any{"json": value}
+	}
+	return value
 }
 
 func wireAll(values []any) ([]byte, error) {

@@ -1,4 +1,5 @@
 import { authOf, type HostEvent, type HTTPAuthInfo, inputBytes, inputText } from './event.ts';
+import { exactJSON } from './exact-json.ts';
 import type { FileChunk, FileRef, FileType } from './files.ts';
 import * as files from './files.ts';
 import { checked, NOT_FOUND, parked, toJSON } from './host.ts';
@@ -46,9 +47,9 @@ export class HTTPRequest {
   get BodyBytes(): Uint8Array {
     return inputBytes();
   }
-  /** The body as JSON, in the form the plugin expects; nothing checks it. @throws SyntaxError when it is none */
+  /** The body as JSON, in the form the plugin expects; whole numbers beyond 2^53 are a `bigint`. Nothing checks it. @throws SyntaxError when it is none */
   JSON<T>(): T {
-    return JSON.parse(inputText());
+    return exactJSON(inputText());
   }
 }
 
@@ -73,7 +74,7 @@ export class PluginCall {
   }
   /** What the caller gave, as JSON. @throws SyntaxError when it is none */
   get Value(): JSONValue {
-    return JSON.parse(inputText());
+    return exactJSON(inputText());
   }
 }
 

@@ -1,3 +1,4 @@
+import { exactJSON } from './exact-json.ts';
 import * as raw from './host-functions.js';
 
 /** Why the host refused a call. */
@@ -54,7 +55,7 @@ export function checked(result: number): number {
 export const parkedText = (result: number): string => raw.result_text(checked(result));
 
 /** The JSON a call has parked; the host has written it in the form that docs/abi.md gives. */
-export const parked = <T>(result: number): T => JSON.parse(raw.result_text(checked(result)));
+export const parked = <T>(result: number): T => exactJSON(raw.result_text(checked(result)));
 
 /** The name of a number or text a call takes that is not what it must be. @throws TypeError */
 export function assertKind(what: string, value: unknown, kind: 'string' | 'number'): void {

@@ -1,3 +1,4 @@
+import { exactJSON } from './exact-json.ts';
 import { parked, toJSON } from './host.ts';
 import * as raw from './host-functions.js';
 
@@ -33,9 +34,9 @@ export class HTTPResponse {
   get Body(): string {
     return raw.utf8_text(this.BodyBytes);
   }
-  /** The body as JSON, in the form its server gives. @throws SyntaxError when it is none */
+  /** The body as JSON, in the form its server gives; whole numbers beyond 2^53 are a `bigint`. @throws SyntaxError when it is none */
   JSON<T>(): T {
-    return JSON.parse(this.Body);
+    return exactJSON(this.Body);
   }
 }
 

@@ -1,3 +1,4 @@
+import { exactJSON } from './exact-json.ts';
 import { checked, parked, parkedText, toJSON } from './host.ts';
 import * as raw from './host-functions.js';
 
@@ -29,12 +30,6 @@ function wireValue(value: SQLArgument): unknown {
 
 const argumentsOf = (values: readonly SQLArgument[]): string => toJSON(values.map(wireValue));
 
-/** Numbers that lose digits as a `number` become a `bigint`. */
-const exact = (text: string): Page =>
-  JSON.parse(text, (_key, value, { source = '' }) =>
-    typeof value === 'number' && !Number.isSafeInteger(value) && /^-?\d+$/.test(source) ? BigInt(source) : value,
-  ) as Page;
-
 const isUnsafe = (value: unknown): boolean => typeof value === 'number' && !Number.isSafeInteger(value);
 
 function converted(value: SQLValue, type: string): SQLValue {
@@ -51,7 +46,7 @@ function readPage(text: string, known: Column[] | null): Page {
   let page: Page = JSON.parse(text);
   const columns = page.columns ?? known ?? [];
   const changed = columns.flatMap((c, k) => (CONVERTED.test(c.type) ? [k] : []));
-  if (changed.some(k => page.rows.some(row => [row[k]].flat(4).some(isUnsafe)))) page = exact(text);
+  if (changed.some(k => page.rows.some(row => [row[k]].flat(4).some(isUnsafe)))) page = exactJSON(text);
   for (const row of page.rows) for (const k of changed) row[k] = converted(row[k], columns[k]?.type ?? '');
   return { ...page, columns };
 }

@@ -35,7 +35,7 @@ impl Json {
     /// The member of an object; None when it is absent or this is no object.
     pub fn get(&self, name: &str) -> Option<&Json> {
         match self {
-            Json::Object(members) => members.iter().find(|(key, _)| key == name).map(|(_, value)| value),
+            Json::Object(members) => members.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value),
             _ => None,
         }
     }
@@ -93,7 +93,7 @@ impl Json {
     /// Takes a member out of an object; null when it is absent.
     pub(crate) fn take(&mut self, name: &str) -> Json {
         match self {
-            Json::Object(members) => match members.iter_mut().find(|(key, _)| key == name) {
+            Json::Object(members) => match members.iter_mut().rev().find(|(key, _)| key == name) {
                 Some((_, value)) => std::mem::replace(value, Json::Null),
                 None => Json::Null,
             },
