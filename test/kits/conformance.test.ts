@@ -6,14 +6,17 @@ import { buildPlugin as buildC } from '../../sdk/c/build.ts';
 import { buildPlugin as buildGo } from '../../sdk/go/build.ts';
 import { buildPlugin as buildRust } from '../../sdk/rust/build.ts';
 import { buildPlugin as buildTypeScript } from '../../sdk/typescript/build.ts';
+import { customSections } from '../../src/abi/custom-section.ts';
 import { openDatabase } from '../../src/db/database.ts';
+import { inspectModule } from '../../src/plugins/inspect.ts';
 import { callerPlugin, callHost } from '../support/caller.ts';
 import { makeDatabase } from '../support/database.ts';
 import { startGraphStore } from '../support/graph.ts';
 import { listenFor } from '../support/listen.ts';
 import { messengerWorld, settled } from '../support/messenger-world.ts';
-import { type Json, type JsonValue, request } from '../support/service.ts';
+import type { Json, JsonValue } from '../support/service.ts';
 import { missingToolchain } from '../support/toolchains.ts';
+import { withManifest } from '../support/wat.ts';
 
 /** One plugin, written in every kit, must answer the same cases alike. */
 
@@ -236,7 +239,9 @@ async function messages(t: Test, { run, s, sides, telegram, user, link }: World)
   t.match(await run('publish', 'not a name', {}), { code: 'invalid_argument' });
 }
 
-async function calls(t: Test, { run, s }: World): Promise<void> {
+async function calls(t: Test, { run, s, send }: World): Promise<void> {
+  const large = await send('call', '["same",{"id":9007199254740993}]');
+  t.equal(large.text, '{"result":{"id":9007199254740993}}', 'digits that a float64 does not hold');
   t.same(await run('call', 'double', 21), { doubled: 42, from: 'conformance' });
   t.equal(await run('call_raw', 'reverse', base64(new Uint8Array([1, 0, 255]))), base64(new Uint8Array([255, 0, 1])));
   t.match(await run('call', 'refuse', null), { code: 'internal', text: /refused by its author/ });
@@ -268,6 +273,10 @@ async function failures(t: Test, { run, s, send }: World): Promise<void> {
   const failure = String((await lastOf('failed')).failure);
   t.match(failure, `because ${TEXT.slice(0, 10)}`);
   t.match(failure, /(index|main|lib)\.\w+:\d+/, 'the file and line of the author');
+  t.equal((await send('give_back', JSON.stringify(['0'.repeat(32)]))).status, 502);
+  const givenBack = String((await lastOf('failed')).failure);
+  t.match(givenBack, /no file|not found/i, 'the text of the host');
+  t.match(givenBack, /\n {4}at .*(index|main|lib)\.\w+:\d+/, 'with the place of the call');
   t.equal((await send('loop', '[]')).status, 504);
   const [a, b] = [await run('random'), await run('random')];
   t.notSame(a, b, 'two executions draw different random numbers');
@@ -275,15 +284,39 @@ async function failures(t: Test, { run, s, send }: World): Promise<void> {
   t.ok(Math.abs(now - Date.now()) < 60_000, 'the clock is that of the execution');
 }
 
+/** Cases that call each function of the host that needs a permission. */
+const NEEDING: ReadonlyArray<[name: string, ...given: JsonValue[]]> = [
+  ['kv_get', 'a'],
+  ['kv_get_many', 'a'],
+  ['kv_set', 'a', 'b', 0],
+  ['kv_set_if_absent', 'a', 'b'],
+  ['kv_increment', 'a', '1'],
+  ['kv_list', '', '', 0],
+  ['kv_delete', 'a'],
+  ['sql_exec', 'SELECT 1', []],
+  ['http_get', 'http://127.0.0.1/'],
+  ['notify_user', '1', 'x'],
+  ['notify_chat', '1', 'x'],
+  ['notify_students', 'g', 'x'],
+  ['publish', 'kit.event', {}],
+  ['call', 'double', 1],
+  ['file_meta', 'x'],
+  ['file_read', 'x', 0, 0],
+  ['file_url', 'x'],
+  ['file_store', 'a.txt', 'text/plain', 'document', ''],
+];
+
 async function withoutPermissions(t: Test, { s }: World, module: Uint8Array): Promise<void> {
-  void module;
-  const denied = await buildTypeScript(path.join(import.meta.dirname, 'denied-plugin.ts'));
-  await s.install(denied.module);
-  const { text } = await request(`${s.base}/api/triggers/http/denied/all`);
-  t.same(
-    [...new Set(Object.values(JSON.parse(text) as Record<string, string>))],
-    ['permission_denied: permission denied'],
-  );
+  const { manifest } = inspectModule(module);
+  const declared = manifest ?? (await s.admin('GET', '/plugins/conformance')).json.installed;
+  const [section] = customSections(module, 'plugin.manifest');
+  const bare =
+    section === undefined ? module : Buffer.concat([module.subarray(0, section.at), module.subarray(section.end)]);
+  await s.install(withManifest(bare, { ...Object(declared), id: 'denied', requirements: [] }));
+  for (const [name, ...given] of NEEDING) {
+    const { text } = await s.trigger(`denied/run/${name}`, { method: 'POST', body: JSON.stringify(given) });
+    t.same(JSON.parse(text), { code: 'permission_denied', text: 'permission denied' }, name);
+  }
 }
 
 for (const { build, kit } of KITS.filter(k => missingToolchain(k.language) === null))

@@ -8,6 +8,7 @@ definePlugin({
   Triggers: [],
   Functions: {
     double: ctx => ctx.Output({ doubled: Number(ctx.Call.Value) * 2, from: ctx.Call.From }),
+    same: ctx => ctx.Output(ctx.Call.Value),
     reverse: ctx => ctx.OutputBytes(ctx.Call.Bytes.reverse()),
     refuse() {
       throw new Error('refused by its author');

@@ -301,6 +301,11 @@ function run(ctx: Context): void {
   const name = ctx.HTTP.Param("case");
   const g = new Given(name == "body_bytes" ? Json.absent() : ctx.HTTP.JSON());
   if (name == "throw") throw new Error(g.str(0));
+  if (name == "give_back") {
+    const meta = ctx.FileMeta(g.str(0));
+    if (!meta.ok) ctx.Fail(meta.error!);
+    return;
+  }
   while (name == "loop") {}
   if (name == "respond") {
     ctx.SetHTTPResponse(<i32>g.num(0), g.value(1).toString(), g.str(2));

@@ -441,6 +441,10 @@ static ph_code run(const ph_context *ctx) {
   const ph_value *given;
   PH_TRY(ph_body_json(ctx, &given));
   if (ph_equal(name, "throw")) return ph_fail(str(given, 0));
+  if (ph_equal(name, "give_back")) {
+    ph_file file;
+    return ph_file_meta(str(given, 0), &file);
+  }
   if (ph_equal(name, "loop"))
     for (;;) {
     }

@@ -303,6 +303,9 @@ func run(ctx *pluginhost.Context) error {
 	switch name {
 	case "throw":
 		return fail(g.str(0))
+	case "give_back":
+		_, err := ctx.FileMeta(g.str(0))
+		return err
 	case "loop":
 		for {
 		}

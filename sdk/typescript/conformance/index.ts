@@ -113,8 +113,9 @@ const sum = (bytes: Uint8Array): object => ({
 
 function run(ctx: Context): void {
   const name = ctx.HTTP.Params.case ?? '';
-  const given: Given = name === 'body_bytes' ? [] : JSON.parse(ctx.HTTP.Body || '[]');
+  const given: Given = name === 'body_bytes' ? [] : ctx.HTTP.Body === '' ? [] : ctx.HTTP.JSON<Given>();
   if (name === 'throw') throw new Error(given[0]);
+  if (name === 'give_back') return void ctx.FileMeta(given[0]);
   if (name === 'loop') for (;;);
   if (name === 'respond') return ctx.SetHTTPResponse(given[0], given[1], given[2]);
   if (name === 'respond_bytes') return ctx.SetHTTPResponse(200, {}, bytesOf(given[0]));
