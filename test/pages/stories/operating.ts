@@ -92,7 +92,7 @@ t.test('a small university is imported from dropped files, and a person’s acce
   });
   await open('/admin/university?type=person');
   await page.setInputFiles('input[type=file]', register(1, 'Иванова;Анна'));
-  await page.getByText('3 columns are called otherwise than the fields').waitFor();
+  await page.getByText('3 columns are not named like fields').waitFor();
   for (const [column, field] of [
     ['Фамилия', 'last_name'],
     ['Имя', 'first_name'],
@@ -102,12 +102,12 @@ t.test('a small university is imported from dropped files, and a person’s acce
     await page.getByRole('option', { name: field }).click();
   }
   t.same(await axe(), [], 'columns');
-  await page.getByRole('button', { name: 'Read it so' }).click();
+  await page.getByRole('button', { name: 'Read the file this way' }).click();
   await page.getByText('The columns are kept').waitFor();
   t.notMatch(await page.getByRole('table', { name: 'First records' }).textContent(), '11-22');
   await page.getByRole('button', { name: 'Check without importing' }).click();
   await page.getByRole('button', { name: 'Import 1 record' }).click();
-  await page.getByText('1 of 1 records was imported').waitFor();
+  await page.getByText('1 of 1 records is imported').waitFor();
   // The next file of this kind is read so at once.
   await drop('person', 'persons.csv', register(2, 'Петров;Лев').buffer.toString());
   await drop('faculty', 'faculties.json', JSON.stringify([{ external_id: 'f-1', name: 'Informatics' }]));
