@@ -1,4 +1,5 @@
 import type { CellResponse } from '../src/abi/cell-codec.ts';
+import type { DrawnReader, DrawnWriter } from '../src/abi/drawn.ts';
 import { CONTROL } from '../src/abi/host-memory.ts';
 import { LIMITS } from '../src/base/limits.ts';
 
@@ -47,6 +48,10 @@ export class ExecutionState {
   hostCallBytes = 0;
   deadline = 0;
   entry = 0;
+  /** Takes what the guest draws, of an execution that is recorded. */
+  drawing: DrawnWriter | null = null;
+  /** Has what the guest drew when it was recorded, of one that is replayed. */
+  replayed: DrawnReader | null = null;
   config: Readonly<Record<string, string>> = {};
   pluginId = '';
 
@@ -78,6 +83,13 @@ export class ExecutionState {
     this.logTruncated = false;
     this.hostCalls = 0;
     this.hostCallBytes = 0;
+    this.drawing = null;
+    this.replayed = null;
+  }
+
+  /** What the guest drew; empty unless the execution is recorded. */
+  get drawn(): Uint8Array {
+    return this.drawing === null ? EMPTY : this.drawing.take();
   }
 
   /**

@@ -3,7 +3,16 @@ import { performance } from 'node:perf_hooks';
 import v8 from 'node:v8';
 import vm from 'node:vm';
 import { threadId } from 'node:worker_threads';
-import { deadlineOf, entryOf, moduleIdOf, readInput, writeOutcome, writeRunMs } from '../src/abi/cell-codec.ts';
+import {
+  deadlineOf,
+  entryOf,
+  isRecorded,
+  moduleIdOf,
+  readInput,
+  writeOutcome,
+  writeRunMs,
+} from '../src/abi/cell-codec.ts';
+import { DrawnReader, DrawnWriter } from '../src/abi/drawn.ts';
 import { HOST_ERROR } from '../src/abi/host-functions.ts';
 import { CONTROL } from '../src/abi/host-memory.ts';
 import type { LaneTask } from '../src/abi/lane-messages.ts';
@@ -245,6 +254,9 @@ class Lane {
     state.entry = entryOf(this.#views, cell);
     state.config = runtime.loaded.config;
     state.pluginId = runtime.loaded.pluginId;
+    const { drawn } = runtime.loaded;
+    if (drawn !== undefined) state.replayed = new DrawnReader(drawn);
+    else if (isRecorded(this.#views, cell)) state.drawing = new DrawnWriter();
     this.#returned = false;
     this.#runtimes.begin(runtime);
     try {

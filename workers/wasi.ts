@@ -62,6 +62,14 @@ export function makeWasi(state: ExecutionState, guest: GuestMemory, lane: WasiLa
   const realNs = (): bigint => BigInt(Date.now()) * MS;
   const monotonicNs = (): bigint => (BigInt(Math.floor(performance.now() * 1e6)) / CLOCK_GRAIN_NS) * CLOCK_GRAIN_NS;
 
+  /** A reading as the guest gets it. What a start draws is not recorded, because a start may be remembered. */
+  const drawnTime = (clock: 0 | 1, now: bigint): bigint => {
+    if (state.initializing) return now;
+    if (state.replayed !== null) return state.replayed.clock(clock, now);
+    state.drawing?.clock(clock, now);
+    return now;
+  };
+
   const emptySizes = (count: number, bytes: number): number => {
     if (!guest.holds(count, 4) || !guest.holds(bytes, 4)) return ERRNO.fault;
     guest.view.setUint32(count >>> 0, 0, true);
@@ -136,7 +144,8 @@ export function makeWasi(state: ExecutionState, guest: GuestMemory, lane: WasiLa
       const timeout = view.getBigUint64(at + 24, true);
       const absolute = (view.getUint16(at + 40, true) & 1) === 1;
       const now = absolute ? (clock === 1 ? monotonicNs() : realNs()) : 0n;
-      return { ...s, waitNs: timeout > now ? timeout - now : 0n };
+      // The clocks of a replay do not wait for it.
+      return { ...s, waitNs: timeout > now && state.replayed === null ? timeout - now : 0n };
     }
     if (s.tag > 2) return null;
     const fd = view.getUint32(at + 16, true);
@@ -200,13 +209,15 @@ export function makeWasi(state: ExecutionState, guest: GuestMemory, lane: WasiLa
     clock_time_get(clock: number, _precision: bigint, at: number) {
       if (clock !== 0 && clock !== 1) return ERRNO.inval;
       if (!guest.holds(at, 8)) return ERRNO.fault;
-      guest.view.setBigUint64(at >>> 0, clock === 0 ? realNs() : monotonicNs(), true);
+      guest.view.setBigUint64(at >>> 0, clock === 0 ? drawnTime(0, realNs()) : drawnTime(1, monotonicNs()), true);
       return ERRNO.success;
     },
     random_get(at: number, length: number) {
       if (!guest.holds(at, length)) return ERRNO.fault;
       const range = guest.range(at, length);
+      if (!state.initializing && state.replayed?.random(range) === true) return ERRNO.success;
       for (let o = 0; o < range.length; o += RANDOM_CHUNK) crypto.getRandomValues(range.subarray(o, o + RANDOM_CHUNK));
+      if (!state.initializing) state.drawing?.random(range);
       return ERRNO.success;
     },
     fd_write: fdWrite,

@@ -181,7 +181,11 @@ async function compileAll(root: string, target: string, units: readonly Unit[]):
 
 /** @throws Error with the mistakes of the linker */
 async function link(root: string, target: string, units: readonly Unit[], directory: string): Promise<Uint8Array> {
-  kitObject ??= compileKit(target);
+  // One that could not be compiled, on a full disk for example, is tried again.
+  kitObject ??= compileKit(target).catch((error: unknown) => {
+    kitObject = null;
+    throw error;
+  });
   const kit = path.join(directory, 'kit.o');
   fs.writeFileSync(kit, await kitObject);
   const out = path.join(directory, 'plugin.wasm');

@@ -30,6 +30,8 @@ export type CellInput = {
   body: Uint8Array | null;
   /** Absolute, in ms of the main thread's clock. */
   deadline: number;
+  /** Whether what it draws is kept for its recording. */
+  isRecorded?: boolean;
 };
 
 /** Event and body of an input that did not fit its cell. */
@@ -45,6 +47,7 @@ export type EndedExecution = {
   readonly failure: string | null;
   readonly output: Uint8Array;
   readonly hostCalls: number;
+  readonly drawn: Uint8Array;
 };
 
 /** A place that a range of bytes is set to. */
@@ -79,6 +82,7 @@ export function writeInput(views: SharedViews, cell: number, input: CellInput): 
   all32[header + CELL.inputElsewhere] = fits ? 0 : 1;
   all32[header + CELL.moduleId] = input.moduleId;
   all32[header + CELL.entry] = input.entry;
+  all32[header + CELL.recorded] = input.isRecorded === true ? 1 : 0;
   all64[(header + CELL.deadline) >> 1] = input.deadline;
   return large;
 }
@@ -88,6 +92,10 @@ export const moduleIdOf = (views: SharedViews, cell: number): number => views.al
 
 /** Lane: the entry point of the execution in a cell, one of `ENTRY`. */
 export const entryOf = (views: SharedViews, cell: number): number => views.all32[headerOf(cell) + CELL.entry]!;
+
+/** Lane: whether what the execution in a cell draws is kept. */
+export const isRecorded = (views: SharedViews, cell: number): boolean =>
+  views.all32[headerOf(cell) + CELL.recorded] === 1;
 
 /** Lane: when the execution in a cell must have ended, in ms of the main thread's clock. */
 export const deadlineOf = (views: SharedViews, cell: number): number =>
@@ -121,7 +129,7 @@ export function keepBody(views: SharedViews, cell: number, headerBytes: number, 
 }
 
 /**
- * Lane: writes how an execution ended: headers, body, log, failure and output, one after another.
+ * Lane: writes how an execution ended: headers, body, log, failure, output and what it drew, one after another.
  *
  * @param outcome one of `OUTCOME`
  * @param peakPages size of the guest's memory at its end, in pages of 64 KiB
@@ -136,7 +144,7 @@ export function writeOutcome(
 ): LargeOutput | null {
   const { all32, bytes } = views;
   const header = headerOf(cell);
-  const { failure, logLines, output, response } = ended;
+  const { drawn, failure, logLines, output, response } = ended;
   const headers = response?.headers ?? EMPTY;
   const bodyBytes = response?.bodyBytes ?? 0;
   const log = logLines.length === 0 ? EMPTY : Buffer.from(JSON.stringify(logLines));
@@ -150,9 +158,11 @@ export function writeOutcome(
   all32[header + CELL.logBytes] = log.length;
   all32[header + CELL.failureBytes] = reason.length;
   all32[header + CELL.outputBytes] = output.length;
+  all32[header + CELL.drawnBytes] = drawn.length;
   const headersAt = cellAt(cell) + CELL_OUTPUT_AT;
   const bodyAt = headersAt + headers.length;
-  const isLarge = headers.length + bodyBytes + log.length + reason.length + output.length > CELL_OUTPUT_BYTES;
+  const restBytes = log.length + reason.length + output.length + drawn.length;
+  const isLarge = headers.length + bodyBytes + restBytes > CELL_OUTPUT_BYTES;
   all32[header + CELL.outputElsewhere] = isLarge ? 1 : 0;
   if (isLarge)
     return {
@@ -162,6 +172,7 @@ export function writeOutcome(
       log: Uint8Array.from(log),
       failure: failure ?? '',
       output: Uint8Array.from(output),
+      drawn,
     };
   if (headers.length > 0) bytes.set(headers, headersAt);
   if (response !== null && response.body !== null) bytes.set(response.body, bodyAt);
@@ -171,6 +182,8 @@ export function writeOutcome(
   if (reason.length > 0) bytes.set(reason, at);
   at += reason.length;
   if (output.length > 0) bytes.set(output, at);
+  at += output.length;
+  if (drawn.length > 0) bytes.set(drawn, at);
   return null;
 }
 
@@ -222,8 +235,8 @@ export function readOutcome(
     const large = receive();
     if (large === undefined || large.cell !== cell)
       return { ...outcome, kind: 'crashed', failure: 'the output of the execution was lost' };
-    const { body, failure, headers, output } = large;
-    return { ...outcome, headers, body, output, failure, log: parseLog(Buffer.from(large.log).toString()) };
+    const { body, drawn, failure, headers, output } = large;
+    return { ...outcome, headers, body, output, drawn, failure, log: parseLog(Buffer.from(large.log).toString()) };
   }
   let at = cellAt(cell) + CELL_OUTPUT_AT;
   const next = (bytes: number): number => {
@@ -239,6 +252,8 @@ export function readOutcome(
   if (failureBytes > 0) outcome.failure = buffer.utf8Slice(at, next(failureBytes));
   const outputBytes = all32[header + CELL.outputBytes]!;
   if (outputBytes > 0) outcome.output = buffer.subarray(at, next(outputBytes));
+  const drawnBytes = all32[header + CELL.drawnBytes]!;
+  if (drawnBytes > 0) outcome.drawn = Uint8Array.from(buffer.subarray(at, next(drawnBytes)));
   return outcome;
 }
 

@@ -38,6 +38,8 @@ export type ExecutionOutcome = {
   runMs: number;
   hostCalls: number;
   peakPages: number;
+  /** What a recorded execution drew (`drawn`); left out where that is nothing. */
+  drawn?: Uint8Array;
   /** For an execution that was not admitted: when a place will be free. */
   retryAfterSeconds?: number;
 };

@@ -31,6 +31,8 @@ export type LoadedModule = {
   /** Parts of the memory that making an instance overwrites, in order of their addresses. */
   overwritten: ReadonlyArray<{ start: number; end: number }>;
   config: Readonly<Record<string, string>>;
+  /** What its execution draws instead of clocks and random numbers, in a replay (`drawn`). */
+  drawn?: Uint8Array;
 };
 
 /** Parts of an answer that did not fit its cell. */
@@ -41,4 +43,5 @@ export type LargeOutput = {
   log: Uint8Array;
   failure: string;
   output: Uint8Array;
+  drawn: Uint8Array;
 };

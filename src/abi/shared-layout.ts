@@ -94,6 +94,9 @@ export const CELL = {
   peakPages: 17,
   /** Run time in ms as float64. */
   runMs: 18,
+  /** 1: what the execution draws is kept for its recording. Written by main. */
+  recorded: 20,
+  drawnBytes: 21,
 } as const;
 export const CELL_INPUT_AT = 128;
 export const CELL_INPUT_BYTES = 6 * 1024;

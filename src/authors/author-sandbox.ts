@@ -18,6 +18,8 @@ export type SandboxOptions<C> = {
   /** Values of its configuration. */
   config: Record<string, string>;
   timeoutMs: number;
+  /** What its executions draw instead of clocks and random numbers. */
+  drawn?: Uint8Array;
   dispatch(row: HostFunction, args: HostArgument[], context: C): HostResult | Promise<HostResult>;
 };
 
@@ -31,7 +33,7 @@ export class AuthorSandbox<C> {
   readonly #directory: string;
 
   /** @throws OperatorError when the gate of the upload refuses the module */
-  constructor(bytes: Uint8Array, { config, dispatch, timeoutMs }: SandboxOptions<C>) {
+  constructor(bytes: Uint8Array, { config, dispatch, drawn, timeoutMs }: SandboxOptions<C>) {
     const { findings, manifest, rewritten } = inspectModule(bytes);
     if (manifest === null || rewritten === null) throw new OperatorError(findings.map(f => f.message).join('\n'));
     this.manifest = manifest;
@@ -47,6 +49,7 @@ export class AuthorSandbox<C> {
       memoryPages: rewritten.memoryPages,
       overwritten: rewritten.overwritten,
       config,
+      ...(drawn === undefined ? {} : { drawn }),
     };
     this.#executor = new Executor<C>({
       lanes: 1,

@@ -157,6 +157,7 @@ export async function replay(
   const sandbox = new AuthorSandbox<Player>(module, {
     config: { ...then.config, ...config },
     timeoutMs: LIMITS.executionMsMax,
+    drawn: Buffer.from(then.drawn ?? '', 'base64'),
     dispatch: (row, args, player) => player.answer(row.name, args),
   });
   try {

@@ -107,13 +107,14 @@ function addSigningVerbs(plugin: Command): void {
   verb<Flags>(plugin, 'keygen <file>', 'make keys to sign modules with', async (flags, [file = '']) =>
     out((await load()).keygenCommand(file, flags)),
   ).option(...JSON_OPTION);
-  verb<Flags & { key: string; comment?: string }>(
+  verb<Flags & { key: string; frontend?: string; comment?: string }>(
     plugin,
     'sign <file>',
     'sign a module, so that administrators see who made it',
     async (flags, [file = '']) => out((await load()).signCommand(file, flags)),
   )
     .requiredOption('--key <file>', 'the secret key that plugin keygen has made')
+    .option('--frontend <zip>', 'the frontend that is uploaded with it, which is signed too')
     .option('--comment <text>', 'a line that is signed too, and shown; the name of the file and the time without it')
     .option(...JSON_OPTION);
 }

@@ -2,7 +2,8 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { OperatorError } from '../base/errors.ts';
 import { fileProblem } from '../base/file-problem.ts';
-import { makeSigningKeys, SIGNED_COMMENT, signModule } from '../plugins/module-signature.ts';
+import { frontendNote, makeSigningKeys, SIGNED_COMMENT, signModule } from '../plugins/module-signature.ts';
+import { sha256Of } from '../plugins/module-storage.ts';
 import { jsonText } from './json-text.ts';
 
 /** `plugin keygen` and `plugin sign`: what an author signs modules with (docs/plugins.md "Signatures"). */
@@ -40,6 +41,12 @@ function read(file: string): Buffer {
   }
 }
 
+function zipAt(file: string): Buffer {
+  const zip = read(file);
+  if (zip.toString('latin1', 0, 2) !== 'PK') throw new OperatorError(`--frontend ${file} is not a ZIP file`);
+  return zip;
+}
+
 /** `plugin keygen FILE`: FILE.key and FILE.pub, which must not be there yet. @returns what to print */
 export function keygenCommand(file: string, flags: { json?: boolean }): string {
   const keys = makeSigningKeys();
@@ -62,11 +69,15 @@ export function keygenCommand(file: string, flags: { json?: boolean }): string {
   ].join('\n');
 }
 
-/** `plugin sign FILE --key KEY`. @returns what to print */
-export function signCommand(file: string, flags: { key: string; comment?: string; json?: boolean }): string {
+/** `plugin sign FILE --key KEY [--frontend ZIP]`. @returns what to print */
+export function signCommand(
+  file: string,
+  flags: { key: string; frontend?: string; comment?: string; json?: boolean },
+): string {
   const module = read(file);
   if (module.toString('latin1', 0, 4) !== '\0asm') throw new OperatorError(`${file} is not a WebAssembly file`);
-  const comment = flags.comment ?? `file:${path.basename(file)} timestamp:${Math.floor(Date.now() / 1000)}`;
+  const about = flags.comment ?? `file:${path.basename(file)} timestamp:${Math.floor(Date.now() / 1000)}`;
+  const comment = flags.frontend === undefined ? about : `${about} ${frontendNote(sha256Of(zipAt(flags.frontend)))}`;
   if (!SIGNED_COMMENT.test(comment))
     throw new OperatorError('--comment must be one line of at most 8000 characters, without control characters');
   const signed = signModule(module, read(flags.key).toString(), comment);

@@ -27,6 +27,8 @@ export type Execution<C> = {
   /** Absolute, in ms of `performance.now()` of this thread. */
   deadline: number;
   context: C;
+  /** Whether what it draws is kept for its recording. */
+  isRecorded?: boolean;
   /** The plugins whose executions wait for this one, outermost first; empty unless a plugin called this one. */
   callers: readonly string[];
   /** The key it is counted under (`callerKey`); the callers of a plugin share its slots. */

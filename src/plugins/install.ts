@@ -18,7 +18,7 @@ import {
   type TriggerPolicies,
 } from './install-access.ts';
 import { databasesOf, type Manifest, parseManifest, permissionsOf } from './manifest.ts';
-import { checkSignature, type ModuleSignature, type SignatureState } from './module-signature.ts';
+import { checkSignature, type ModuleSignature, type SignatureState, signsFrontend } from './module-signature.ts';
 import type { ModuleStorage, ReceivedModule } from './module-storage.ts';
 import { NO_RULES } from './network-rules.ts';
 import { checkConfig } from './plugin-config.ts';
@@ -302,10 +302,12 @@ export class PluginInstaller {
     const { requiresSignature, trustedKeys } = this.#parts;
     // What runs already may be configured again.
     if (!requiresSignature || version.id === plugin.installedVersionId) return;
-    const { keyId, state } = this.signer(version);
-    if (state === 'trusted' && version.frontend === null) return;
+    const signature = this.signer(version);
+    const { keyId, state } = signature;
+    const { frontend } = version;
+    if (state === 'trusted' && (frontend === null || signsFrontend(signature, frontend.sha256))) return;
     const why = {
-      trusted: 'comes with a frontend, which its signature is not over',
+      trusted: 'has a frontend that its signature does not name; sign the module with --frontend FILE.zip',
       none: 'is not signed',
       unknown: `is signed by the key ${keyId}, which is none of plugins.trusted_keys`,
       wrong: `has a signature of the key ${keyId} that is not right`,
@@ -318,7 +320,10 @@ export class PluginInstaller {
         errors: [
           {
             pointer: '/wasm_key',
-            message: `must be a version that is signed by one of: ${names}`,
+            message:
+              state === 'trusted'
+                ? 'must be a version that is signed together with its frontend'
+                : `must be a version that is signed by one of: ${names}`,
             code: 'not_accepted',
           },
         ],

@@ -101,6 +101,13 @@ export function checkSignature(signature: ModuleSignature | null, trusted: reado
     : { state: 'trusted', keyId: id, signer: signer.name, comment };
 }
 
+/** What names the ZIP of a frontend in a comment that is signed. */
+export const frontendNote = (sha256: string): string => `frontend:${sha256}`;
+
+/** Whether a signature is over the ZIP of a frontend, too: its comment has the SHA-256. */
+export const signsFrontend = ({ comment }: SignatureState, sha256: string): boolean =>
+  comment?.split(/\s/).includes(frontendNote(sha256)) === true;
+
 /** A new pair of keys, as files of the form minisign has; the secret one has no password, and no checksum. */
 export function makeSigningKeys(): { secret: string; public: string; id: string } {
   const { privateKey, publicKey } = generateKeyPairSync('ed25519');

@@ -26,6 +26,7 @@ export const recordedExecution = z
     body: recordedValue.nullable(),
     config: z.record(z.string(), z.string()).describe('The configuration; secrets are hidden'),
     calls: z.array(recordedCall),
+    drawn: z.string().optional().describe('Readings of clocks and random bytes, in the order they were drawn (base64)'),
     outcome: z.object({
       kind: z.string(),
       failure: z.string(),

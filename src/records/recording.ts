@@ -163,7 +163,11 @@ export class Recording {
     return text.length > LIMITS.recordingBytesMax ? null : text;
   }
 
-  #recorded({ body, failure, headers, kind }: ExecutionOutcome, status: number, masker: Masker): RecordedExecution {
+  #recorded(
+    { body, drawn, failure, headers, kind }: ExecutionOutcome,
+    status: number,
+    masker: Masker,
+  ): RecordedExecution {
     const { event, plugin, secretFields, trigger } = this.#of;
     const config = Object.entries(plugin.config).map(([name, value]) => [
       name,
@@ -191,6 +195,7 @@ export class Recording {
           body: result.body === undefined ? null : masker.value(result.body),
         };
       }),
+      ...(drawn === undefined ? {} : { drawn: Buffer.from(drawn).toString('base64') }),
       outcome: {
         kind,
         failure: masker.text(failure),

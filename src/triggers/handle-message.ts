@@ -288,6 +288,7 @@ function execute(
       event,
       body: null,
       deadline: call.deadline,
+      isRecorded: call.recording !== null,
       context: call,
       // Copied, because the outcome has views of shared memory that are valid only until this returns.
       done: o => resolve({ ...o, body: EMPTY, output: EMPTY }),

@@ -267,6 +267,7 @@ function run(parts: TriggerParts, x: TriggerExchange, found: Found, admitted: Ad
     event,
     body,
     deadline,
+    isRecorded: recording !== null,
     context: new HostCall({
       plugin,
       requestId,

@@ -7,6 +7,7 @@ import { buildPlugin as buildGo } from '../../sdk/go/build.ts';
 import { buildPlugin as buildRust } from '../../sdk/rust/build.ts';
 import { buildPlugin as buildTypeScript } from '../../sdk/typescript/build.ts';
 import { customSections } from '../../src/abi/custom-section.ts';
+import { readRecording, replay } from '../../src/authors/replay.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { inspectModule } from '../../src/plugins/inspect.ts';
 import { callerPlugin, callHost } from '../support/caller.ts';
@@ -284,6 +285,20 @@ async function failures(t: Test, { run, s, send }: World): Promise<void> {
   t.ok(Math.abs(now - Date.now()) < 60_000, 'the clock is that of the execution');
 }
 
+/** A recorded execution runs again as it ran, with the clock and the random numbers it drew. */
+async function replays(t: Test, { run, s }: World, module: Uint8Array): Promise<void> {
+  const set = await s.admin('PUT', '/plugins/conformance/triggers/run/settings', { record: true });
+  t.equal(set.status, 200, set.text);
+  for (const [name, ...given] of [['random'], ['clock'], ['kv_get', 'a']] as const) {
+    await run(name, ...given);
+    const { json } = await s.admin('GET', '/plugins/conformance/executions?limit=1');
+    const [item] = json.items as Json[];
+    const { text } = await s.admin('GET', `/plugins/conformance/executions/${item?.id}/recording`);
+    const again = await replay(module, readRecording(text, name), {});
+    t.same([again.differences, again.outcome.kind], [[], 'ok'], name);
+  }
+}
+
 /** Cases that call each function of the host that needs a permission. */
 const NEEDING: ReadonlyArray<[name: string, ...given: JsonValue[]]> = [
   ['kv_get', 'a'],
@@ -335,6 +350,7 @@ for (const { build, kit } of KITS.filter(k => missingToolchain(k.language) === n
       principals,
     };
     for (const [name, part] of Object.entries(parts)) await t.test(name, t => part(t, w));
+    await t.test('a replay', t => replays(t, w, module));
     await t.test('permissions that are not required', t => withoutPermissions(t, w, module));
   });
 

@@ -6,15 +6,18 @@ import { withCustomSection } from '../../src/abi/custom-section.ts';
 import { parseTrustedKey } from '../../src/config/trusted-key.ts';
 import {
   checkSignature,
+  frontendNote,
   makeSigningKeys,
   readSignature,
   SIGNATURE_SECTION,
   signModule,
 } from '../../src/plugins/module-signature.ts';
+import { sha256Of } from '../../src/plugins/module-storage.ts';
 import { BARE_ENV } from '../support/bare-env.ts';
 import { MAIN, runCommand } from '../support/commands.ts';
-import { type Json, startTestService } from '../support/service.ts';
+import { type Json, request, startTestService, TOKEN } from '../support/service.ts';
 import { okPlugin } from '../support/wat.ts';
+import { rawZip } from '../support/zip.ts';
 
 /** Modules that their authors have signed (docs/plugins.md "Signatures"). */
 
@@ -82,6 +85,27 @@ t.test('where signatures are required only modules of trusted keys are installed
     detail: /which is none of plugins\.trusted_keys/,
   });
   t.equal((await install(signed(okPlugin('fine')))).status, 200);
+  await t.test('with the frontend they come with', async t => {
+    const zip = rawZip([{ name: 'index.html', data: Buffer.from('<p>signed</p>') }]);
+    const other = rawZip([{ name: 'index.html', data: Buffer.from('<p>another</p>') }]);
+    const note = frontendNote(sha256Of(zip));
+    const withPages = async (module: Uint8Array, pages: Uint8Array) => {
+      const form = new FormData();
+      form.append('file', new Blob([new Uint8Array(module)]), 'p.wasm');
+      form.append('frontend', new Blob([new Uint8Array(pages)]), 'f.zip');
+      const headers = { authorization: `Bearer ${TOKEN}` };
+      const sent = { method: 'POST', headers, body: form };
+      const { json } = await request(`${s.base}/api/admin/plugins/upload`, sent);
+      return await s.admin('POST', '/plugins/paged/install', { wasm_key: json.wasm_key });
+    };
+    const module = signed(okPlugin('paged'), author, `p ${note}`);
+    t.match((await withPages(signed(okPlugin('paged')), zip)).json, {
+      status: 422,
+      detail: /has a frontend that its signature does not name; sign the module with --frontend/,
+    });
+    t.match((await withPages(module, other)).json, { status: 422, detail: /does not name/ });
+    t.equal((await withPages(module, zip)).status, 200);
+  });
   const kept = await s.admin('DELETE', '/plugins/fine');
   t.equal(kept.status, 204);
   const [gone] = (await s.admin('GET', '/uninstalled')).json.items as Json[];
@@ -119,6 +143,16 @@ t.test('an author makes keys and signs at a terminal', async t => {
   });
   t.match(await run('sign', at('p.wasm'), '--key', at('press.pub')), { code: 1, err: /is no secret key/ });
   t.match(await run('sign', at('press.pub'), '--key', at('press.key')), { code: 1, err: /is not a WebAssembly file/ });
+  const zip = rawZip([{ name: 'index.html', data: Buffer.from('x') }]);
+  fs.writeFileSync(at('f.zip'), zip);
+  t.match(await run('sign', at('p.wasm'), '--key', at('press.key'), '--frontend', at('f.zip')), {
+    code: 0,
+    out: new RegExp(`is signed: file:p\\.wasm timestamp:\\d+ frontend:${sha256Of(zip)}`),
+  });
+  t.match(await run('sign', at('p.wasm'), '--key', at('press.key'), '--frontend', at('press.pub')), {
+    code: 1,
+    err: /is not a ZIP file/,
+  });
   t.match(await run('inspect', at('p.wasm')), { code: 0, out: /signature: claims the key [0-9A-F]{16};/ });
   t.match(await run('sign', at('p.wasm'), '--key', at('press.key'), '--comment', 'a\u0007'), {
     code: 1,

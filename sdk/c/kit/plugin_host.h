@@ -822,6 +822,7 @@ static char *ph__room(size_t size) {
   static size_t left;
   /* Multiples of 8, so that every type can lie there. */
   const size_t wanted = (size + 8) & ~(size_t)7;
+  if (wanted < size) ph__stop(PH__T("out of memory: an execution may have 512 MB"));
   if (wanted <= left) {
     char *room = chunk;
     chunk += wanted;
@@ -829,7 +830,7 @@ static char *ph__room(size_t size) {
     return room;
   }
   const bool is_large = wanted > PH__CHUNK / 4;
-  char *room = wanted < size ? NULL : (char *)malloc(is_large ? wanted : PH__CHUNK);
+  char *room = (char *)malloc(is_large ? wanted : PH__CHUNK);
   if (!room) ph__stop(PH__T("out of memory: an execution may have 512 MB"));
   if (!is_large) {
     chunk = room + wanted;

@@ -109,7 +109,7 @@ impl Json {
         }
     }
 
-    /// The members of an object whose values are texts.
+    /// The members of an object whose values are lists of texts.
     pub(crate) fn into_lists(self) -> BTreeMap<String, Vec<String>> {
         match self {
             Json::Object(members) => members
@@ -119,6 +119,8 @@ impl Json {
             _ => BTreeMap::new(),
         }
     }
+
+    /// The members of an object whose values are texts.
     pub(crate) fn into_texts(self) -> BTreeMap<String, String> {
         match self {
             Json::Object(members) => members.into_iter().map(|(key, value)| (key, value.into_text())).collect(),

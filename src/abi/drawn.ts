@@ -1,0 +1,112 @@
+/**
+ * What an execution drew: readings of clocks and random bytes, in the order of its calls, so that a replay draws the
+ * same (docs/plugins.md "Recordings"). The lane that runs an execution writes it, the lane of a replay reads it.
+ *
+ *   item = [0 | 1] i64 nanoseconds of the clock (WASI preview1: 0 real time, 1 monotonic)
+ *        | [2]     u32 length, bytes
+ *
+ * Numbers are little endian.
+ */
+const RANDOM = 2;
+const CLOCK_ITEM_BYTES = 9;
+const RANDOM_HEAD_BYTES = 5;
+/** Draws beyond it are not kept: a replay draws those anew. */
+const DRAWN_BYTES_MAX = 256 * 1024;
+
+export class DrawnWriter {
+  readonly #items: Uint8Array[] = [];
+  #bytes = 0;
+
+  clock(clock: number, nanoseconds: bigint): void {
+    const item = new Uint8Array(CLOCK_ITEM_BYTES);
+    item[0] = clock;
+    new DataView(item.buffer).setBigInt64(1, nanoseconds, true);
+    this.#add(item);
+  }
+
+  random(bytes: Uint8Array): void {
+    if (this.#bytes + bytes.length > DRAWN_BYTES_MAX) return this.#end();
+    const item = new Uint8Array(RANDOM_HEAD_BYTES + bytes.length);
+    item[0] = RANDOM;
+    new DataView(item.buffer).setUint32(1, bytes.length, true);
+    item.set(bytes, RANDOM_HEAD_BYTES);
+    this.#add(item);
+  }
+
+  #add(item: Uint8Array): void {
+    if (this.#bytes + item.length > DRAWN_BYTES_MAX) return this.#end();
+    this.#items.push(item);
+    this.#bytes += item.length;
+  }
+
+  /** What follows a gap would be drawn in the place of what is missing. */
+  #end(): void {
+    this.#bytes = DRAWN_BYTES_MAX;
+  }
+
+  take(): Uint8Array {
+    const whole = new Uint8Array(this.#items.reduce((n, item) => n + item.length, 0));
+    let at = 0;
+    for (const item of this.#items) {
+      whole.set(item, at);
+      at += item.length;
+    }
+    return whole;
+  }
+}
+
+export class DrawnReader {
+  readonly #clocks: [bigint[], bigint[]] = [[], []];
+  /** The next reading of each clock. */
+  readonly #at: [number, number] = [0, 0];
+  /** What a clock has read when its readings were used up: it goes on from there. */
+  readonly #ahead: [bigint, bigint] = [0n, 0n];
+  readonly #random: Uint8Array;
+  #randomAt = 0;
+
+  /** What is no item ends it: a recording may come from anywhere. */
+  constructor(drawn: Uint8Array) {
+    const view = new DataView(drawn.buffer, drawn.byteOffset, drawn.byteLength);
+    const random: Uint8Array[] = [];
+    for (let at = 0; at < drawn.length; ) {
+      const kind = drawn[at];
+      if ((kind === 0 || kind === 1) && at + CLOCK_ITEM_BYTES <= drawn.length) {
+        this.#clocks[kind].push(view.getBigInt64(at + 1, true));
+        at += CLOCK_ITEM_BYTES;
+      } else if (kind === RANDOM && at + RANDOM_HEAD_BYTES <= drawn.length) {
+        const end = at + RANDOM_HEAD_BYTES + view.getUint32(at + 1, true);
+        random.push(drawn.subarray(at + RANDOM_HEAD_BYTES, end));
+        at = end;
+      } else break;
+    }
+    this.#random = new Uint8Array(random.reduce((n, part) => n + part.length, 0));
+    let at = 0;
+    for (const part of random) {
+      this.#random.set(part, at);
+      at += part.length;
+    }
+  }
+
+  /**
+   * The next reading of a clock. After the last one it goes on at the speed of the clock here.
+   *
+   * @param now what the clock here reads
+   */
+  clock(clock: 0 | 1, now: bigint): bigint {
+    const readings = this.#clocks[clock];
+    const reading = readings[this.#at[clock]];
+    if (reading === undefined) return now + this.#ahead[clock];
+    this.#at[clock]++;
+    this.#ahead[clock] = reading - now;
+    return reading;
+  }
+
+  /** Fills a range with the next random bytes. @returns false when there are not enough left */
+  random(range: Uint8Array): boolean {
+    const end = this.#randomAt + range.length;
+    if (end > this.#random.length) return false;
+    range.set(this.#random.subarray(this.#randomAt, end));
+    this.#randomAt = end;
+    return true;
+  }
+}
