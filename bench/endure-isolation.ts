@@ -1,9 +1,13 @@
 import path from 'node:path';
+import { buildPlugin as buildAssemblyScript } from '../sdk/assemblyscript/build.ts';
+import { buildPlugin as buildC } from '../sdk/c/build.ts';
 import { buildPlugin as buildGo } from '../sdk/go/build.ts';
+import { buildPlugin as buildRust } from '../sdk/rust/build.ts';
 import { buildPlugin as buildTypeScript } from '../sdk/typescript/build.ts';
 import { attackIsolation, type Input } from '../test/support/attack-isolation.ts';
 import { OneLane, rewrite } from '../test/support/one-lane.ts';
 import { buildExample } from '../test/support/sdk.ts';
+import { missingToolchain } from '../test/support/toolchains.ts';
 import { buildLanguagePlugins } from './plugins/build.ts';
 
 /** Shares of the executions: those of Go and TypeScript take longest. */
@@ -94,17 +98,44 @@ const CASES = [
   caseInput('no_such_case'),
 ];
 
-/** Attacks the isolation of the conformance plugins of the kits for TypeScript and Go, half of the executions each. */
+type ConformancePlugin = { language: string; word: string; share: number; build(): Promise<Uint8Array> };
+
+/** The conformance plugin of each kit, with its share of the executions: those of TypeScript and Go keep most state. */
+const CONFORMANCE: readonly ConformancePlugin[] = [
+  {
+    ...{ language: 'typescript', word: 'ts', share: 0.4 },
+    build: async () => (await buildTypeScript(path.join(SDK, 'typescript/conformance/index.ts'))).module,
+  },
+  { ...{ language: 'go', word: 'go', share: 0.4 }, build: () => buildGo(path.join(SDK, 'go/conformance/main.go')) },
+  {
+    ...{ language: 'rust', word: 'rust', share: 0.1 },
+    build: async () => (await buildRust(path.join(SDK, 'rust/conformance/src/lib.rs'))).module,
+  },
+  {
+    ...{ language: 'c', word: 'c', share: 0.05 },
+    build: async () => (await buildC(path.join(SDK, 'c/conformance/main.c'))).module,
+  },
+  {
+    ...{ language: 'assemblyscript', word: 'as', share: 0.05 },
+    build: () => buildAssemblyScript(path.join(SDK, 'assemblyscript/conformance/index.ts')),
+  },
+];
+
+/** Attacks the isolation of the conformance plugins, in every language that can be built here. */
 export async function* attackConformance(
   executions: number,
   directory: string,
   next: (below: number) => number,
+  missing: (language: string, why: string) => void,
 ): AsyncGenerator<Isolation> {
-  const { module: typescript } = await buildTypeScript(path.join(SDK, 'typescript/conformance/index.ts'));
-  const plugins = { typescript, go: await buildGo(path.join(SDK, 'go/conformance/main.go')) };
-  for (const [language, bytes] of Object.entries(plugins)) {
-    const module = await rewrite(bytes, directory);
-    const attack = attackIsolation(module, CASES, Math.ceil(executions / 2), next);
+  for (const { build, language, share, word } of CONFORMANCE) {
+    const why = missingToolchain(word);
+    if (why !== null) {
+      missing(language, why);
+      continue;
+    }
+    const module = await rewrite(await build(), directory);
+    const attack = attackIsolation(module, CASES, Math.ceil(executions * share), next);
     const lane = new OneLane(module, { fixed: false, recycle: true });
     yield { language, ...attack, repeated: repeatedNumbers(lane, caseInput('random'), 'result') };
   }

@@ -620,13 +620,19 @@ async function hosts(count: number): Promise<void> {
 
 /** Nothing of an execution is left for the next, in any language, and no random number is drawn twice. */
 async function isolation(count: number): Promise<void> {
-  const missing = (language: string, why: string): void => report('isolation', false, `${language} is missing: ${why}`);
-  for (const r of await attackLanguages(count, directory, next, missing)) reportIsolation('isolation', r);
+  const found = await attackLanguages(count, directory, next, missingIn('isolation'));
+  for (const r of found) reportIsolation('isolation', r);
 }
+
+const missingIn =
+  (name: string) =>
+  (language: string, why: string): void =>
+    report(name, false, `${language} is missing: ${why}`);
 
 /** The same attack on the plugins that do everything a kit offers. */
 async function conformance(count: number): Promise<void> {
-  for await (const r of attackConformance(count, directory, next)) reportIsolation('conformance', r);
+  const found = attackConformance(count, directory, next, missingIn('conformance'));
+  for await (const r of found) reportIsolation('conformance', r);
 }
 
 function reportIsolation(name: string, r: Isolation): void {
