@@ -1,6 +1,7 @@
 import { Button, Group, Select, Text } from '@mantine/core';
 import { IconTruckDelivery } from '@tabler/icons-react';
 import { useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
 import { May } from '../app/may.tsx';
@@ -9,6 +10,7 @@ import { Empty } from '../parts/empty.tsx';
 import { KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
 import { LinkAnchor } from '../parts/links.tsx';
 import { notifyDone, notifyProblem } from '../parts/problem.tsx';
+import { numberText } from '../parts/quantities.ts';
 import { StateBadge } from '../parts/state-badge.tsx';
 import { When } from '../parts/time.tsx';
 
@@ -35,7 +37,10 @@ export function DeliveryList({ subscription }: { subscription: Schemas['EventSub
       ),
     REFRESH_MS,
   );
+  /** The event that is sent again now, `all`, or nothing. */
+  const [sending, setSending] = useState<string | null>(null);
   const replay = async (event?: string): Promise<void> => {
+    setSending(event ?? 'all');
     try {
       const params = { path: { id }, query: event === undefined ? {} : { event } };
       const { retried } = answered(await api.POST('/api/admin/events/subscriptions/{id}/retry', { params }));
@@ -43,6 +48,7 @@ export function DeliveryList({ subscription }: { subscription: Schemas['EventSub
     } catch (problem) {
       notifyProblem(problem);
     } finally {
+      setSending(null);
       await queries.invalidateQueries({ queryKey: ['events'] });
     }
   };
@@ -51,7 +57,7 @@ export function DeliveryList({ subscription }: { subscription: Schemas['EventSub
       <Group mb="md" align="flex-end" justify="space-between">
         <Select
           label={t('common.state')}
-          data={STATES.map(s => ({ value: s, label: `${t(`events.delivery.${s}`)} (${deliveries[s]})` }))}
+          data={STATES.map(s => ({ value: s, label: `${t(`events.delivery.${s}`)} (${numberText(deliveries[s])})` }))}
           value={state ?? null}
           onChange={s => setSearch({ state: s ?? undefined })}
           placeholder={t('common.all')}
@@ -61,7 +67,12 @@ export function DeliveryList({ subscription }: { subscription: Schemas['EventSub
         />
         {deliveries.dead + deliveries.waiting > 0 && (
           <May need="operate" isInline>
-            <Button variant="light" onClick={() => void replay()} disabled={!subscription.enabled}>
+            <Button
+              variant="light"
+              loading={sending === 'all'}
+              onClick={() => void replay()}
+              disabled={!subscription.enabled}
+            >
               {t(deliveries.dead > 0 ? 'events.replayAll' : 'events.tryNow')}
             </Button>
           </May>
@@ -96,6 +107,7 @@ export function DeliveryList({ subscription }: { subscription: Schemas['EventSub
                   <Button
                     size="compact-sm"
                     variant="light"
+                    loading={sending === d.event_id}
                     disabled={!subscription.enabled}
                     onClick={() => void replay(d.event_id)}
                   >

@@ -9,7 +9,7 @@ import { Empty } from '../parts/empty.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
 import { LinkAnchor, LinkButton } from '../parts/links.tsx';
-import { Loaded } from '../parts/loaded.tsx';
+import { LoadedPage } from '../parts/loaded-page.tsx';
 import { Page } from '../parts/page.tsx';
 import { durationText } from '../parts/quantities.ts';
 import { StateBadge } from '../parts/state-badge.tsx';
@@ -36,16 +36,18 @@ export default function ImportScreen() {
     refetchInterval: q => (q.state.data?.state === 'running' ? RUNNING_MS : false),
     staleTime: 0,
   });
+  const title = t('university.importNumber', { id: number });
+  const crumbs = (
+    <LinkAnchor to="/admin/university" search={{ tab: 'history' }} size="sm">
+      {t('nav.university')}
+    </LinkAnchor>
+  );
   return (
-    <Loaded query={query}>
+    <LoadedPage query={query} title={title} crumbs={crumbs}>
       {run => (
         <Page
-          title={t('university.importNumber', { id: run.id })}
-          crumbs={
-            <LinkAnchor to="/admin/university" search={{ tab: 'history' }} size="sm">
-              {t('nav.university')}
-            </LinkAnchor>
-          }
+          title={title}
+          crumbs={crumbs}
           about={<StateBadge kind={RUN_STATE[run.state]} label={t(`imports.state.${run.state}`)} />}
           actions={<Again run={run} />}
         >
@@ -73,7 +75,7 @@ export default function ImportScreen() {
           <Errors run={run} />
         </Page>
       )}
-    </Loaded>
+    </LoadedPage>
   );
 }
 

@@ -10,7 +10,7 @@ import { ApiProblem } from '../api/problem.ts';
 import { confirmed } from '../api/questions.ts';
 import { May } from '../app/may.tsx';
 import { LinkAnchor } from '../parts/links.tsx';
-import { Loaded } from '../parts/loaded.tsx';
+import { LoadedPage } from '../parts/loaded-page.tsx';
 import { Page } from '../parts/page.tsx';
 import { notifyDone, notifyProblem, ProblemAlert } from '../parts/problem.tsx';
 import { durationText } from '../parts/quantities.ts';
@@ -35,17 +35,18 @@ export default function SubscriptionScreen() {
     queryFn: async () => answered(await api.GET('/api/admin/events/subscriptions/{id}', { params: { path: { id } } })),
     refetchInterval: REFRESH_MS,
   });
+  const crumbs = (
+    <LinkAnchor to="/admin/events" search={{ tab: 'subscriptions' }} size="sm">
+      {t('nav.events')}
+    </LinkAnchor>
+  );
   return (
     <>
-      <Loaded query={query}>
+      <LoadedPage query={query} title={t('events.tab.subscriptions')} crumbs={crumbs}>
         {s => (
           <Page
             title={s.name}
-            crumbs={
-              <LinkAnchor to="/admin/events" search={{ tab: 'subscriptions' }} size="sm">
-                {t('nav.events')}
-              </LinkAnchor>
-            }
+            crumbs={crumbs}
             about={
               <Group gap="xs" mt={4}>
                 <SubscriptionState subscription={s} />
@@ -68,7 +69,7 @@ export default function SubscriptionScreen() {
             </Section>
           </Page>
         )}
-      </Loaded>
+      </LoadedPage>
       <SecretDialog
         title={t('events.newSecret')}
         about={t('events.secretAbout')}

@@ -6,6 +6,7 @@ import { useConfig } from '../api/config.ts';
 import { Empty } from '../parts/empty.tsx';
 import { KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
 import { LinkAnchor, LinkButton } from '../parts/links.tsx';
+import { Loaded } from '../parts/loaded.tsx';
 import { Page } from '../parts/page.tsx';
 import { StateBadge } from '../parts/state-badge.tsx';
 
@@ -73,8 +74,9 @@ export default function Trust() {
 /** Whether pages of plugins are kept on origins of their own. */
 function Origins() {
   const { t } = useTranslation();
-  const config = useConfig().data;
-  if (config === undefined) return null;
+  const query = useConfig();
+  const config = query.data;
+  if (config === undefined) return <Loaded query={query}>{() => null}</Loaded>;
   const origin = config.settings.find(s => s.key === 'plugins.origin')?.value;
   if (typeof origin === 'string' && origin !== '')
     return (
