@@ -96,7 +96,7 @@ const COMMANDS: Record<string, string[]> = {
   'plugin dev': ['port', 'remote', 'accept-public', 'url', 'token'],
   'plugin message': ['as', 'file', 'mime-type', 'save', 'port', 'json'],
   'plugin keygen': ['json'],
-  'plugin sign': ['key', 'comment', 'json'],
+  'plugin sign': ['key', 'frontend', 'comment', 'json'],
   'plugin list': ['url', 'token', 'json'],
   'plugin upload': ['url', 'token', 'json', 'frontend'],
   'plugin install': [
