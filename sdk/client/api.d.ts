@@ -5573,6 +5573,8 @@ export interface components {
         'data': components['schemas']['RecordedValue'] | null;
         'body': components['schemas']['RecordedValue'] | null;
       })[];
+      /** Readings of clocks and random bytes, in the order they were drawn (base64) */
+      'drawn'?: string;
       'outcome': {
         'kind': string;
         'failure': string;

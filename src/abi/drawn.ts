@@ -1,3 +1,5 @@
+import { Buffer } from 'node:buffer';
+
 /**
  * What an execution drew: readings of clocks and random bytes, in the order of its calls, so that a replay draws the
  * same (docs/plugins.md "Recordings"). The lane that runs an execution writes it, the lane of a replay reads it.
@@ -10,7 +12,7 @@
 const RANDOM = 2;
 const CLOCK_ITEM_BYTES = 9;
 const RANDOM_HEAD_BYTES = 5;
-/** Draws beyond it are not kept: a replay draws those anew. */
+/** Draws beyond it are not kept: a replay takes those from its own machine. */
 const DRAWN_BYTES_MAX = 256 * 1024;
 
 export class DrawnWriter {
@@ -45,13 +47,8 @@ export class DrawnWriter {
   }
 
   take(): Uint8Array {
-    const whole = new Uint8Array(this.#items.reduce((n, item) => n + item.length, 0));
-    let at = 0;
-    for (const item of this.#items) {
-      whole.set(item, at);
-      at += item.length;
-    }
-    return whole;
+    // Not in a buffer that others share: it may be posted.
+    return Uint8Array.from(Buffer.concat(this.#items));
   }
 }
 
@@ -79,12 +76,7 @@ export class DrawnReader {
         at = end;
       } else break;
     }
-    this.#random = new Uint8Array(random.reduce((n, part) => n + part.length, 0));
-    let at = 0;
-    for (const part of random) {
-      this.#random.set(part, at);
-      at += part.length;
-    }
+    this.#random = Buffer.concat(random);
   }
 
   /**

@@ -15,7 +15,7 @@ export const after = describeAs(z.string(), {
   description: 'Begin behind the entry of this number',
 }).optional();
 
-export const STREAM_ABOUT = `A client that comes back sends the header Last-Event-ID, which counts before the parameter after. At most ${LIMITS.eventWatchersMax} streams of a kind are open on a host.`;
+export const STREAM_ABOUT = `A client that comes back sends the header Last-Event-ID, which counts before the parameter after; the first block has the number that the stream begins behind. At most ${LIMITS.eventWatchersMax} streams of a kind are open on a host.`;
 
 type Stream = {
   status: 200;

@@ -68,6 +68,8 @@ class Player {
   readonly #differences: string[] = [];
   #more = 0;
   readonly #calls: readonly RecordedCall[];
+  /** Arguments of each call as JSON: they are compared with those of every call that is made now. */
+  readonly #arguments: readonly string[];
   readonly #masker: Masker;
   /** The recorded call that is expected next. */
   #next = 0;
@@ -76,6 +78,7 @@ class Player {
   /** @param secrets that were taken out when it was recorded, so that what is asked now is masked alike */
   constructor(calls: readonly RecordedCall[], secrets: readonly string[]) {
     this.#calls = calls;
+    this.#arguments = calls.map(call => JSON.stringify(call.arguments));
     this.#masker = new Masker(secrets);
   }
 
@@ -110,7 +113,7 @@ class Player {
     if (then === undefined) throw new Error(`no call ${at} in the recording`);
     this.#next = at + 1;
     this.answered++;
-    if (JSON.stringify(then.arguments) !== JSON.stringify(now))
+    if (this.#arguments[at] !== JSON.stringify(now))
       this.differs(`host call ${at + 1}: then ${callText(name, then.arguments)}, now ${callText(name, now)}`);
     return {
       code: then.code,
@@ -125,11 +128,13 @@ class Player {
    */
   #find(name: string, now: readonly RecordedValue[]): number | null {
     const text = JSON.stringify(now);
-    const isLater = (k: number): boolean => k >= this.#next && this.#calls[k]?.function === name;
-    const same = this.#calls.findIndex((call, k) => isLater(k) && JSON.stringify(call.arguments) === text);
-    if (same >= 0) return same;
-    const other = this.#calls.findIndex((_, k) => isLater(k));
-    return other >= 0 ? other : null;
+    let other: number | null = null;
+    for (let k = this.#next; k < this.#calls.length; k++) {
+      if (this.#calls[k]?.function !== name) continue;
+      if (this.#arguments[k] === text) return k;
+      other ??= k;
+    }
+    return other;
   }
 
   /** Calls up to this one were made then and are not any more. */

@@ -11,6 +11,8 @@ export type JsonMask = {
   hidden(json: string, place: JsonPlace): string;
   /** What stands for a string that is not hidden. */
   text(value: string): string;
+  /** What stands for a number that is not hidden, as JSON. */
+  number(json: string): string;
 };
 
 export function isJson(text: string): boolean {
@@ -41,7 +43,8 @@ export function maskJson(json: string, mask: JsonMask): string {
   const value = (token: string): string => {
     const place = places.at(-1);
     if (place !== undefined && (place.isHidden || mask.hides(places))) return mask.hidden(token, place);
-    return token[0] === '"' ? string(token) : token;
+    if (token[0] === '"') return string(token);
+    return /^[-\d]/.test(token) ? mask.number(token) : token;
   };
   const open = (isList: boolean): void => {
     const outer = places.at(-1);

@@ -21,15 +21,21 @@ const IS_SECRET_NUMBER = /secret|password/i;
 /** Whether what has this name is a credential. */
 export const isCredentialName = (name: string): boolean => IS_CREDENTIAL.test(name);
 
-/** Gets each credential that is hidden, as it stood there. */
-export type OnHidden = (credential: string) => void;
+export type Hiding = {
+  /** Takes out what is known to be secret, wherever it stands. */
+  known(text: string): string;
+  /** Gets each credential that is hidden because of its name, as it stood there. */
+  onHidden(credential: string): void;
+};
 
-function maskWords(text: string, onHidden: OnHidden): string {
+const NOTHING_KNOWN: Hiding = { known: text => text, onHidden() {} };
+
+function maskWords(text: string, { known, onHidden }: Hiding): string {
   const hide = (credential: string): string => {
     onHidden(credential);
     return MASKED;
   };
-  return text
+  return known(text)
     .replace(MEMBERS, (_, name: string, value: string) => `"${name}":"${hide(value)}"`)
     .replace(FIELDS, (_, name: string, value: string) => `${name}=${hide(value)}`)
     .replace(SCHEMES, (_, scheme: string, space: string, value: string) => `${scheme}${space}${hide(value)}`)
@@ -38,35 +44,36 @@ function maskWords(text: string, onHidden: OnHidden): string {
 }
 
 /** How values of JSON are hidden: each keeps its type, so that a program reads them as before. */
-export const jsonMask = (hides: JsonMask['hides'], onHidden: OnHidden): JsonMask => ({
+export const jsonMask = (hides: JsonMask['hides'], hiding: Hiding): JsonMask => ({
   hides,
   hidden(json, { name }) {
     if (json[0] !== '"') return IS_SECRET_NUMBER.test(name) && /^[-\d]/.test(json) ? '0' : json;
-    onHidden(JSON.parse(json));
+    hiding.onHidden(JSON.parse(json));
     return `"${MASKED}"`;
   },
-  text: value => maskText(value, onHidden),
+  text: value => maskText(value, hiding),
+  number: json => (hiding.known(json) === json ? json : '0'),
 });
 
 /**
  * Takes credentials, passwords of addresses and mail addresses out of a text that others have worded: JSON of what came
  * and went, a form, or words.
  */
-export function maskText(text: string, onHidden: OnHidden = () => {}): string {
-  if (!isJson(text)) return maskWords(text, onHidden);
+export function maskText(text: string, hiding: Hiding = NOTHING_KNOWN): string {
+  if (!isJson(text)) return maskWords(text, hiding);
   return maskJson(
     text,
-    jsonMask(places => isCredentialName(places.at(-1)?.name ?? ''), onHidden),
+    jsonMask(places => isCredentialName(places.at(-1)?.name ?? ''), hiding),
   );
 }
 
 /** Headers as `name NUL value NUL`, with credentials hidden. */
-export function maskHeaders(flat: string, onHidden: OnHidden = () => {}): string {
+export function maskHeaders(flat: string, hiding: Hiding = NOTHING_KNOWN): string {
   const parts = flat.split('\0');
   return parts
     .map((part, k) => {
-      if (k % 2 === 0 || !isCredentialName(parts[k - 1] ?? '')) return maskText(part, onHidden);
-      onHidden(part);
+      if (k % 2 === 0 || !isCredentialName(parts[k - 1] ?? '')) return maskText(part, hiding);
+      hiding.onHidden(part);
       return MASKED;
     })
     .join('\0');

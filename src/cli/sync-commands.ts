@@ -81,13 +81,8 @@ export async function syncOnce(
     });
     try {
       const by = actor();
-      const { done } = await imports.beginPull(
-        { name: by.name, actor: by },
-        { types },
-        {
-          onProgress: showProgress(screen),
-        },
-      );
+      const onProgress = showProgress(screen);
+      const { done } = await imports.beginPull({ name: by.name, actor: by }, { types }, { onProgress });
       const run = await done;
       return { state: run.state, text: json ? jsonText(importRunJson(run)) : summary(run) };
     } catch (error) {

@@ -3,7 +3,7 @@ import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
 import type { HostArgument, HostResult } from '../abi/host-result.ts';
 import { LIMITS } from '../base/limits.ts';
 import { isJson, type JsonPlace, maskJson } from '../base/mask-json.ts';
-import { isCredentialName, jsonMask, MASKED, maskHeaders, maskText } from '../base/mask-text.ts';
+import { type Hiding, isCredentialName, jsonMask, MASKED, maskHeaders, maskText } from '../base/mask-text.ts';
 import type { RecordedExecution, RecordedValue } from './recorded-execution.ts';
 
 /** What an execution was given and what its host calls got, to run it again (docs/plugins.md "Recordings"). */
@@ -40,9 +40,16 @@ export class Masker {
   readonly #secrets: readonly string[];
   /** Credentials that were found and hidden: in another place of the recording the same may stand without its name. */
   readonly found = new Set<string>();
-  readonly #note = (credential: string): void => {
-    if (credential.length < CREDENTIAL_CHARACTERS_MIN || credential.includes(MASKED)) return;
-    if (this.found.size < CREDENTIALS_MAX) this.found.add(credential);
+  readonly #hiding: Hiding = {
+    known: text => {
+      let masked = text;
+      for (const secret of this.#secrets) masked = masked.replaceAll(secret, MASKED);
+      return masked;
+    },
+    onHidden: credential => {
+      if (credential.length < CREDENTIAL_CHARACTERS_MIN || credential.includes(MASKED)) return;
+      if (this.found.size < CREDENTIALS_MAX) this.found.add(credential);
+    },
   };
 
   constructor(secrets: readonly string[]) {
@@ -52,18 +59,12 @@ export class Masker {
   }
 
   text(text: string): string {
-    return maskText(this.#withoutSecrets(text), this.#note);
+    return maskText(text, this.#hiding);
   }
 
   /** Headers as `name NUL value NUL`. */
   headers(flat: string): string {
-    return maskHeaders(this.#withoutSecrets(flat), this.#note);
-  }
-
-  #withoutSecrets(text: string): string {
-    let masked = text;
-    for (const secret of this.#secrets) masked = masked.replaceAll(secret, MASKED);
-    return masked;
+    return maskHeaders(flat, this.#hiding);
   }
 
   /** JSON of the database: the values of columns that are named like credentials are hidden. */
@@ -73,7 +74,7 @@ export class Masker {
       if (places.length === 3 && places[0]?.name === 'rows' && columns.has(inner?.index ?? -1)) return true;
       return isCredentialName(inner?.name ?? '');
     };
-    return maskJson(this.#withoutSecrets(json), jsonMask(hides, this.#note));
+    return maskJson(json, jsonMask(hides, this.#hiding));
   }
 
   value(value: HostArgument): RecordedValue {
@@ -87,7 +88,7 @@ export class Masker {
   #bytes(bytes: Uint8Array): string {
     let masked = bytesText(bytes);
     for (const secret of this.#secrets) masked = masked.replaceAll(bytesText(Buffer.from(secret)), MASKED);
-    return Buffer.from(maskText(masked, this.#note), 'latin1').toString('base64');
+    return Buffer.from(maskText(masked, this.#hiding), 'latin1').toString('base64');
   }
 }
 

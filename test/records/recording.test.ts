@@ -88,6 +88,22 @@ t.test('a value that is masked in one place appears nowhere in the recording', t
   t.end();
 });
 
+t.test('a secret of digits is hidden where it is a number, too, and JSON stays JSON', t => {
+  const recording = new Recording({
+    plugin: { id: 'p', version: '1', sha256: 'f'.repeat(64), config: { pin: '4711' } },
+    trigger: 'run',
+    secretFields: ['pin'],
+    event: '{"kind":"http","pin":4711,"year":2026,"text":"code 4711"}',
+    body: bytes('[14711.5,true,"4711"]'),
+  });
+  const packed = recording.pack({ ...OUTCOME, body: bytes('true') }, 200);
+  const found = recordedExecution.parse(JSON.parse(String(packed)));
+  t.equal(found.event, '{"kind":"http","pin":0,"year":2026,"text":"code (hidden)"}');
+  t.equal(found.body, '[0,true,"(hidden)"]');
+  t.equal(found.outcome.body, 'true');
+  t.end();
+});
+
 t.test('of a plugin only so many recordings of an hour are kept', t => {
   const allowance = new RecordingAllowance();
   const at = (pluginId: string, hour: number): boolean =>

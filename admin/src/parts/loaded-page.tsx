@@ -3,7 +3,7 @@ import type { ReactNode } from 'react';
 import { Loaded } from './loaded.tsx';
 import { Page } from './page.tsx';
 
-/** The page of one thing. While it is on its way, and when it cannot be had, its heading and the way back are there. */
+/** The page of one thing. Its heading and the way back are there while it loads, and when that fails. */
 export function LoadedPage<T>(props: {
   query: UseQueryResult<T>;
   title: string;

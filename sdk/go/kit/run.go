@@ -62,7 +62,7 @@ func failureOf(err error) string {
 	if !errors.As(err, &refused) || len(refused.callers) == 0 {
 		return err.Error()
 	}
-	return err.Error() + "\n" + placesOf(refused.callers)
+	return strings.TrimRight(err.Error()+"\n"+placesOf(refused.callers), "\n")
 }
 
 func placesOf(callers []uintptr) string {
