@@ -18,7 +18,7 @@ import {
   type TriggerPolicies,
 } from './install-access.ts';
 import { databasesOf, type Manifest, parseManifest, permissionsOf } from './manifest.ts';
-import { checkSignature, type ModuleSignature, type SignatureState, signsFrontend } from './module-signature.ts';
+import { checkSignature, type ModuleSignature, type SignatureState } from './module-signature.ts';
 import type { ModuleStorage, ReceivedModule } from './module-storage.ts';
 import { NO_RULES } from './network-rules.ts';
 import { checkConfig } from './plugin-config.ts';
@@ -40,6 +40,7 @@ import {
 import { type PrepareParts, prepareRunnable, refusal } from './prepare-runnable.ts';
 import type { TriggerAccess } from './public-access.ts';
 import { NO_SECRETS, openSecrets, type PluginRegistry, secretsOwner } from './registry.ts';
+import { requireTrusted } from './require-trusted.ts';
 import type { SecretBox } from './secret-box.ts';
 import { digestsOf } from './share-modules.ts';
 import { keepVersions } from './uninstalled.ts';
@@ -302,33 +303,7 @@ export class PluginInstaller {
     const { requiresSignature, trustedKeys } = this.#parts;
     // What runs already may be configured again.
     if (!requiresSignature || version.id === plugin.installedVersionId) return;
-    const signature = this.signer(version);
-    const { keyId, state } = signature;
-    const { frontend } = version;
-    if (state === 'trusted' && (frontend === null || signsFrontend(signature, frontend.sha256))) return;
-    const why = {
-      trusted: 'has a frontend that its signature does not name; sign the module with --frontend FILE.zip',
-      none: 'is not signed',
-      unknown: `is signed by the key ${keyId}, which is none of plugins.trusted_keys`,
-      wrong: `has a signature of the key ${keyId} that is not right`,
-    }[state];
-    const names = trustedKeys.map(k => k.name).join(', ') || 'none';
-    throw new ServiceError(
-      'validation_failed',
-      `this version ${why}; plugins.require_signature asks for one of: ${names}`,
-      {
-        errors: [
-          {
-            pointer: '/wasm_key',
-            message:
-              state === 'trusted'
-                ? 'must be a version that is signed together with its frontend'
-                : `must be a version that is signed by one of: ${names}`,
-            code: 'not_accepted',
-          },
-        ],
-      },
-    );
+    requireTrusted(this.signer(version), version.frontend, trustedKeys);
   }
 
   /** Who signed a version, as the configuration tells now. */
