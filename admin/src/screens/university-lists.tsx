@@ -9,9 +9,15 @@ import { LinkAnchor, LinkButton } from '../parts/links.tsx';
 import { ProblemAlert } from '../parts/problem.tsx';
 import { numberText } from '../parts/quantities.ts';
 import { StateBadge } from '../parts/state-badge.tsx';
+import { checkLists } from '../university/check-lists.ts';
 import { otherColumns } from '../university/column-fields.tsx';
 import { asType, importLists, inOrder, type List, listOf, missingFor, neededFor } from '../university/import-lists.ts';
+import { placeIn } from '../university/record-error.ts';
 import type { UniversityType } from '../university/types.ts';
+import { WrongText } from '../university/wrong-text.tsx';
+
+/** Wrong records that a list names before it is imported. */
+const NAMED = 3;
 
 /** Several lists at once: each is taken for a type, and they are imported in the order in which they refer to each other. */
 export function UniversityLists({ types }: { types: readonly UniversityType[] }) {
@@ -20,22 +26,20 @@ export function UniversityLists({ types }: { types: readonly UniversityType[] })
   const [lists, setLists] = useState<readonly List[]>([]);
   const [running, setRunning] = useState<number | null>(null);
   const label = (type: UniversityType['type']): string => t(`university.type.${type}`);
+  // What a check said of a list may not hold once there are others.
+  const edit = (change: (before: readonly List[]) => List[]): void =>
+    setLists(before => inOrder(change(before), types).map(l => ({ ...l, check: null })));
   const drop = async (files: File[]): Promise<void> => {
     const added = await Promise.all(files.map(f => listOf(f, types, label)));
-    setLists(before => inOrder([...before, ...added], types));
+    edit(before => [...before, ...added]);
   };
-  const replace = (list: List): void =>
-    setLists(before =>
-      inOrder(
-        before.map(l => (l.id === list.id ? list : l)),
-        types,
-      ),
-    );
+  const replace = (list: List): void => setLists(before => before.map(l => (l.id === list.id ? list : l)));
+  const changed = (list: List, isRunning: boolean): void => {
+    setRunning(isRunning ? list.id : null);
+    replace(list);
+  };
   const run = async (): Promise<void> => {
-    await importLists(lists, types, (list, isRunning) => {
-      setRunning(isRunning ? list.id : null);
-      replace(list);
-    });
+    await importLists(lists, types, changed);
     await Promise.all(
       ['university', 'users', 'roles', 'relationships'].map(key => queries.invalidateQueries({ queryKey: [key] })),
     );
@@ -67,8 +71,8 @@ export function UniversityLists({ types }: { types: readonly UniversityType[] })
               lists={lists}
               types={types}
               running={running}
-              onType={(list, type) => replace(asType(list, type))}
-              onRemove={list => setLists(before => before.filter(l => l.id !== list.id))}
+              onType={(list, type) => edit(before => before.map(l => (l.id === list.id ? asType(l, type) : l)))}
+              onRemove={list => edit(before => before.filter(l => l.id !== list.id))}
             />
             {lists.map(l => l.error !== null && <ProblemAlert key={l.id} error={l.error} />)}
             {open.length === 0 ? (
@@ -78,9 +82,18 @@ export function UniversityLists({ types }: { types: readonly UniversityType[] })
                 <Text size="sm" c="dimmed" maw="40rem" style={{ flex: '1 1 16rem' }}>
                   {t('lists.about')}
                 </Text>
-                <Button onClick={run} loading={running !== null} disabled={!isReady}>
-                  {t('lists.import', { count: open.length })}
-                </Button>
+                <Group gap="xs">
+                  <Button
+                    variant="default"
+                    onClick={() => checkLists(lists, types, changed)}
+                    disabled={!isReady || running !== null}
+                  >
+                    {t('university.check')}
+                  </Button>
+                  <Button onClick={run} loading={running !== null} disabled={!isReady}>
+                    {t('lists.import', { count: open.length })}
+                  </Button>
+                </Group>
               </Group>
             )}
           </Stack>
@@ -193,6 +206,7 @@ function State({ isRunning, list: l, type }: { list: List; type: UniversityType 
             {t('lists.otherColumns', { count: others.length, columns: others.join(', ') })}
           </Text>
         )}
+        {type !== undefined && <Check list={l} type={type} />}
       </div>
     );
   }
@@ -210,6 +224,42 @@ function State({ isRunning, list: l, type }: { list: List; type: UniversityType 
         </LinkAnchor>
       )}
     </Group>
+  );
+}
+
+/** What a check of the list found. */
+function Check({ list: { check, file }, type }: { list: List; type: UniversityType }) {
+  const { t } = useTranslation();
+  if (check === null || file === null) return null;
+  const { errors, pending, success, total } = check;
+  const failed = total - success;
+  const shown = errors.slice(0, NAMED);
+  const unnamed = failed - new Set(shown.map(e => e.index)).size;
+  return (
+    <Stack gap={2} mt={4} align="flex-start">
+      <StateBadge
+        kind={failed === 0 ? 'good' : success > 0 ? 'warn' : 'bad'}
+        label={t('university.wouldTake', { count: success, total })}
+      />
+      {pending > 0 && (
+        <Text size="xs" c="dimmed">
+          {t('lists.pending', { count: pending })}
+        </Text>
+      )}
+      {shown.map(e => (
+        <div key={`${e.index} ${e.field} ${e.code}`}>
+          <Text size="xs" c="dimmed" ff="monospace" style={{ overflowWrap: 'anywhere' }}>
+            {[placeIn(file, e.index, t), e.external_id, e.field].filter(x => x !== null).join(' · ')}
+          </Text>
+          <WrongText error={e} type={type} />
+        </div>
+      ))}
+      {unnamed > 0 && (
+        <Text size="xs" c="dimmed">
+          {t('lists.moreWrong', { count: unnamed })}
+        </Text>
+      )}
+    </Stack>
   );
 }
 

@@ -1,4 +1,5 @@
 import { type Schemas, sendRecords } from '../api/client.ts';
+import type { ListCheck } from './check-lists.ts';
 import { guessType } from './guess-type.ts';
 import { type FileFault, FileProblem, type RecordFile, readFile, readRecords } from './record-file.ts';
 import type { UniversityType } from './types.ts';
@@ -14,6 +15,7 @@ export type List = {
   type: TypeName | null;
   file: RecordFile | null;
   fault: FileFault | null;
+  check: ListCheck | null;
   outcome: Outcome | null;
   error: unknown;
 };
@@ -42,7 +44,7 @@ export async function listOf(
   label: (type: TypeName) => string,
 ): Promise<List> {
   last++;
-  const list = { id: last, name: dropped.name, outcome: null, error: null };
+  const list = { id: last, name: dropped.name, check: null, outcome: null, error: null };
   let text = '';
   try {
     text = (await readFile(dropped)).text;
@@ -59,6 +61,7 @@ export const asType = (list: List, type: UniversityType): List => ({
   ...list,
   type: type.type,
   ...read(list.text, type),
+  check: null,
   outcome: null,
   error: null,
 });

@@ -7,6 +7,7 @@ import { LinkButton } from '../parts/links.tsx';
 import { notifyProblem } from '../parts/problem.tsx';
 import { saveText } from '../parts/save-file.ts';
 import type { Given } from './choose-records.tsx';
+import { placeIn } from './record-error.ts';
 import { failedRecords } from './record-file.ts';
 import type { UniversityType } from './types.ts';
 import { WrongText } from './wrong-text.tsx';
@@ -103,10 +104,6 @@ function Errors(props: { errors: readonly RecordError[]; given: Given; type: Uni
   const { t } = useTranslation();
   const [page, setPage] = useState(1);
   const { file } = given;
-  const placeOf = (e: RecordError): string =>
-    file.format === 'csv'
-      ? t('university.line', { line: file.rows[e.index + 1]?.line ?? e.index + 2 })
-      : t('university.entry', { entry: e.index + 1 });
   return (
     <Stack gap="xs">
       <Table.ScrollContainer tabIndex={0} minWidth={280} type="native">
@@ -122,7 +119,7 @@ function Errors(props: { errors: readonly RecordError[]; given: Given; type: Uni
             {errors.slice((page - 1) * PAGE, page * PAGE).map(e => (
               <Table.Tr key={`${e.index} ${e.field} ${e.code}`}>
                 <Table.Td>
-                  <Text size="sm">{placeOf(e)}</Text>
+                  <Text size="sm">{placeIn(file, e.index, t)}</Text>
                   <Text size="xs" c="dimmed" ff="monospace" style={{ overflowWrap: 'anywhere' }}>
                     {e.external_id ?? '–'}
                   </Text>
