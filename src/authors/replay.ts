@@ -54,6 +54,8 @@ export type Replay = {
 };
 
 const DIFFERENCES_MAX = 20;
+/** Differences whose place is looked for: each takes another run. */
+const PLACES_MAX = 5;
 const SHOWN_CHARACTERS = 200;
 
 const shown = (value: unknown): string => {
@@ -63,10 +65,14 @@ const shown = (value: unknown): string => {
 
 const callText = (name: string, values: readonly RecordedValue[]): string => `${name}(${values.map(shown).join(', ')})`;
 
+/** What is different; `call` is the host call of this run that shows it, counted from 1. */
+type Difference = { text: string; call: number | null };
+
 /** Answers host calls from the recording, in its order, and notes what is asked otherwise. */
 class Player {
-  readonly #differences: string[] = [];
-  #more = 0;
+  readonly differences: Difference[] = [];
+  /** Differences beyond those that are kept. */
+  more = 0;
   readonly #calls: readonly RecordedCall[];
   /** Arguments of each call as JSON: they are compared with those of every call that is made now. */
   readonly #arguments: readonly string[];
@@ -74,21 +80,23 @@ class Player {
   /** The recorded call that is expected next. */
   #next = 0;
   answered = 0;
+  #made = 0;
+  readonly #refused: number | null;
 
-  /** @param secrets that were taken out when it was recorded, so that what is asked now is masked alike */
-  constructor(calls: readonly RecordedCall[], secrets: readonly string[]) {
+  /**
+   * @param secrets that were taken out when it was recorded, so that what is asked now is masked alike
+   * @param refused the host call of this run that fails, counted from 1, so that the failure names its place; null: none
+   */
+  constructor(calls: readonly RecordedCall[], secrets: readonly string[], refused: number | null) {
     this.#calls = calls;
     this.#arguments = calls.map(call => JSON.stringify(call.arguments));
     this.#masker = new Masker(secrets);
+    this.#refused = refused;
   }
 
-  differs(line: string): void {
-    if (this.#differences.length < DIFFERENCES_MAX) this.#differences.push(line);
-    else this.#more++;
-  }
-
-  get differences(): string[] {
-    return this.#more === 0 ? this.#differences : [...this.#differences, `and ${this.#more} more differences`];
+  differs(text: string, call: number | null = null): void {
+    if (this.differences.length < DIFFERENCES_MAX) this.differences.push({ text, call });
+    else this.more++;
   }
 
   masked(value: HostArgument): RecordedValue {
@@ -100,12 +108,14 @@ class Player {
   }
 
   answer(name: string, args: readonly HostArgument[]): HostResult {
+    this.#made++;
+    if (this.#made === this.#refused) return hostError(HOST_ERROR.unavailable, 'refused to find its place');
     const now = args.map(value => this.masked(value));
     const at = this.#find(name, now);
     if (at === null) {
       const next = this.#calls[this.#next];
       const before = next === undefined ? 'no further call' : callText(next.function, next.arguments);
-      this.differs(`host call ${this.#next + 1}: then ${before}, now ${callText(name, now)}`);
+      this.differs(`host call ${this.#next + 1}: then ${before}, now ${callText(name, now)}`, this.#made);
       return hostError(HOST_ERROR.unavailable, `the recording has no answer to ${name} here`);
     }
     this.#skip(at);
@@ -114,7 +124,10 @@ class Player {
     this.#next = at + 1;
     this.answered++;
     if (this.#arguments[at] !== JSON.stringify(now))
-      this.differs(`host call ${at + 1}: then ${callText(name, then.arguments)}, now ${callText(name, now)}`);
+      this.differs(
+        `host call ${at + 1}: then ${callText(name, then.arguments)}, now ${callText(name, now)}`,
+        this.#made,
+      );
     return {
       code: then.code,
       ...(then.data === null ? {} : { data: recordedBytes(then.data) }),
@@ -149,6 +162,56 @@ class Player {
   }
 }
 
+/** The recorded execution in a sandbox of this machine, as often as it is wanted. */
+class Rerun {
+  readonly #sandbox: AuthorSandbox<Player>;
+  readonly #then: RecordedExecution;
+  readonly #secrets: readonly string[];
+
+  constructor(module: Uint8Array, then: RecordedExecution, config: Record<string, string>) {
+    this.#then = then;
+    this.#secrets = Object.values(config);
+    this.#sandbox = new AuthorSandbox<Player>(module, {
+      config: { ...then.config, ...config },
+      timeoutMs: LIMITS.executionMsMax,
+      drawn: Buffer.from(then.drawn ?? '', 'base64'),
+      dispatch: (row, args, player) => player.answer(row.name, args),
+    });
+  }
+
+  /** @param refused the host call that fails, counted from 1; null: none */
+  async run(refused: number | null): Promise<{ outcome: ExecutionOutcome; player: Player }> {
+    const { body, calls, event } = this.#then;
+    const player = new Player(calls, this.#secrets, refused);
+    const entry = kindOf(event) === 'messenger' ? ENTRY.message : ENTRY.handle;
+    const recorded = body === null ? null : recordedBytes(body);
+    return { outcome: await this.#sandbox.run({ event, body: recorded, entry, context: player }), player };
+  }
+
+  /**
+   * Where the author's code makes a host call: the call is refused, and the failure names the place, if the handler gives
+   * it back.
+   */
+  async #placeOf(call: number): Promise<string> {
+    const { outcome } = await this.run(call);
+    const frame = outcome.failure.split('\n').find(line => /^\s+at /.test(line));
+    return frame === undefined ? '' : ` ${frame.trim()}`;
+  }
+
+  /** @returns the differences of a run, the first ones with their places */
+  async placed({ differences, more }: Player): Promise<string[]> {
+    const lines: string[] = [];
+    let looked = 0;
+    for (const { call, text } of differences)
+      lines.push(call !== null && looked++ < PLACES_MAX ? `${text}${await this.#placeOf(call)}` : text);
+    return more === 0 ? lines : [...lines, `and ${more} more differences`];
+  }
+
+  close(): Promise<void> {
+    return this.#sandbox.close();
+  }
+}
+
 /**
  * @param module the module as it was uploaded or built
  * @param config values of the configuration that the recording hides
@@ -159,18 +222,9 @@ export async function replay(
   then: RecordedExecution,
   config: Record<string, string>,
 ): Promise<Replay> {
-  const sandbox = new AuthorSandbox<Player>(module, {
-    config: { ...then.config, ...config },
-    timeoutMs: LIMITS.executionMsMax,
-    drawn: Buffer.from(then.drawn ?? '', 'base64'),
-    dispatch: (row, args, player) => player.answer(row.name, args),
-  });
+  const rerun = new Rerun(module, then, config);
   try {
-    const player = new Player(then.calls, Object.values(config));
-    const body = then.body === null ? null : recordedBytes(then.body);
-    const isMessage = kindOf(then.event) === 'messenger';
-    const entry = isMessage ? ENTRY.message : ENTRY.handle;
-    const outcome = await sandbox.run({ event: then.event, body, entry, context: player });
+    const { outcome, player } = await rerun.run(null);
     player.end();
     const { failure, headers, kind, status } = then.outcome;
     const compare = (what: string, before: unknown, now: unknown): void => {
@@ -180,13 +234,13 @@ export async function replay(
     compare('outcome', kind, outcome.kind);
     compare('failure', failure, player.masked(outcome.failure));
     // Replies to a message are host calls. Of a failure the service made the answer.
-    if (kind === 'ok' && outcome.kind === 'ok' && !isMessage) {
+    if (kind === 'ok' && outcome.kind === 'ok' && kindOf(then.event) !== 'messenger') {
       compare('status', status, outcome.status === 0 ? 204 : outcome.status);
       compare('headers', headers, player.maskedHeaders(outcome.headers));
       compare('body', then.outcome.body, player.masked(outcome.body));
     }
-    return { differences: player.differences, calls: player.answered, outcome };
+    return { differences: await rerun.placed(player), calls: player.answered, outcome };
   } finally {
-    await sandbox.close();
+    await rerun.close();
   }
 }

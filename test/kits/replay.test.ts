@@ -107,7 +107,10 @@ t.test('an execution of a recorded trigger runs again, and what differs is said'
       folderOf(t, SOURCE.replace("'n:' + what", "'m:' + what").replace('n, last', 'n, more: 1, last')),
     );
     const { differences } = await replay(other, readRecording(recorded.text, 'it'), {});
-    t.match(differences[0], /^host call 2: then kv_increment\("n:cups", .*, now kv_increment\("m:cups"/);
+    t.match(
+      differences[0],
+      /^host call 2: then kv_increment\("n:cups", .*, now kv_increment\("m:cups".* at count \(index\.ts:11:\d+\)$/,
+    );
     t.match(differences[1], /^body: then .*, now .*more/);
     const none = await moduleOf(folderOf(t, SOURCE.replace(/ {2}ctx\.KVSet.*\n/, '')));
     const less = await replay(none, readRecording(recorded.text, 'it'), {});
