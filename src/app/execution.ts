@@ -1,5 +1,4 @@
 import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
-import type { HostArgument, HostResult } from '../abi/host-result.ts';
 import { messageOf } from '../base/errors.ts';
 import { counter, gauge, type Metric } from '../base/metric.ts';
 import { dataPath } from '../config/load.ts';
@@ -8,7 +7,6 @@ import { MemoryBudget } from '../execution/memory-budget.ts';
 import { EVERY_SLOT } from '../execution/slot-leases.ts';
 import { type HostCall, type HostHandler, makeDispatch } from '../host/host-functions.ts';
 import { ExecutionCounts } from '../records/execution-counts.ts';
-import type { Recording } from '../records/recording.ts';
 import type { Core } from './core.ts';
 import type { Feature } from './feature.ts';
 import type { Plugins } from './plugins.ts';
@@ -40,15 +38,6 @@ const hostCallCounts = (calls: ReadonlyMap<string, number>): Metric =>
     [...calls].map(([name, count]) => [{ function: name }, count]),
   );
 
-function recorded(
-  recording: Recording,
-  name: string,
-  args: readonly HostArgument[],
-  result: HostResult | Promise<HostResult>,
-): HostResult | Promise<HostResult> {
-  return result instanceof Promise ? result.then(r => recording.add(name, args, r)) : recording.add(name, args, result);
-}
-
 /** Starts the threads that run plugins. */
 export function composeExecution({ config, log, tracing }: Core, parts: ExecutionParts): Execution {
   const v = config.values;
@@ -73,9 +62,10 @@ export function composeExecution({ config, log, tracing }: Core, parts: Executio
     dispatch(row, args, execution) {
       calls?.set(row.name, (calls.get(row.name) ?? 0) + 1);
       const call = execution.context;
-      const result =
-        spans === null ? dispatch(row, args, call) : spans.ofHostCall(row.name, call, () => dispatch(row, args, call));
-      return call.recording === null ? result : recorded(call.recording, row.name, args, result);
+      if (spans === null && call.recording === null) return dispatch(row, args, call);
+      const answer = () => dispatch(row, args, call);
+      const traced = spans === null ? answer : () => spans.ofHostCall(row.name, call, answer);
+      return call.recording === null ? traced() : call.recording.answer(row.name, args, traced);
     },
     loadModule: id => registry.loadModule(id),
     useModule: id => registry.useModule(id),

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
-import type { HostArgument, HostResult } from '../abi/host-result.ts';
+import { HOST_ERROR } from '../abi/host-functions.ts';
+import { type HostArgument, type HostResult, hostError } from '../abi/host-result.ts';
 import { LIMITS } from '../base/limits.ts';
 import { isJson, type JsonPlace, maskJson } from '../base/mask-json.ts';
 import { type Hiding, isCredentialName, jsonMask, MASKED, maskHeaders, maskText } from '../base/mask-text.ts';
@@ -150,6 +151,30 @@ export class Recording {
       result: { code, ...(kept === undefined ? {} : { data: kept }), ...(body === undefined ? {} : { body }) },
     });
     return result;
+  }
+
+  /**
+   * Answers a host call and adds it. What `answer` throws reaches the guest as `internal`, so this is what is added.
+   *
+   * @returns the answer
+   * @throws what `answer` throws
+   */
+  answer(
+    name: string,
+    args: ReadonlyArray<HostArgument>,
+    answer: () => HostResult | Promise<HostResult>,
+  ): HostResult | Promise<HostResult> {
+    const failed = (error: unknown): never => {
+      this.add(name, args, hostError(HOST_ERROR.internal));
+      throw error;
+    };
+    let result: HostResult | Promise<HostResult>;
+    try {
+      result = answer();
+    } catch (error) {
+      return failed(error);
+    }
+    return result instanceof Promise ? result.then(r => this.add(name, args, r), failed) : this.add(name, args, result);
   }
 
   /** @returns the recording as JSON; null when it is larger than the limit */

@@ -1,5 +1,6 @@
 import t from 'tap';
 import type { ExecutionOutcome } from '../../src/abi/execution-outcome.ts';
+import { HOST_ERROR } from '../../src/abi/host-functions.ts';
 import { LIMITS } from '../../src/base/limits.ts';
 import { recordedExecution } from '../../src/records/recorded-execution.ts';
 import { Recording } from '../../src/records/recording.ts';
@@ -51,6 +52,22 @@ function make(): Recording {
     body: bytes(JSON.stringify({ password: PASSWORD, note: `write to ${MAIL}` })),
   });
 }
+
+t.test('a host call that fails in the service is recorded as the guest saw it', async t => {
+  const recording = make();
+  const refuse = (): never => {
+    throw new Error('the host');
+  };
+  t.throws(() => recording.answer('kv_get', ['a'], refuse), { message: 'the host' });
+  await t.rejects(async () => await recording.answer('kv_get', ['b'], async () => refuse()), { message: 'the host' });
+  t.same(await recording.answer('kv_get', ['c'], async () => ({ code: 1, data: 'x' })), { code: 1, data: 'x' });
+  const { calls } = recordedExecution.parse(JSON.parse(String(recording.pack(OUTCOME, 200))));
+  t.match(calls, [
+    { arguments: ['a'], code: HOST_ERROR.internal, data: null },
+    { arguments: ['b'], code: HOST_ERROR.internal, data: null },
+    { arguments: ['c'], code: 1, data: 'x' },
+  ]);
+});
 
 t.test('a value that is masked in one place appears nowhere in the recording', t => {
   const recording = make();
