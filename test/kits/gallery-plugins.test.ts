@@ -24,6 +24,7 @@ const ROLES: Readonly<Record<number, readonly string[]>> = {
   4: ['student_council'],
 };
 const USERS = [1, 2, 3, 4];
+const GALLERY = path.resolve(import.meta.dirname, '../../examples');
 
 async function world(t: Test) {
   const { spicedb } = await startGraphStore(t);
@@ -97,11 +98,31 @@ async function follow(t: Test, w: World, id: string, folder: string): Promise<vo
     else await sendMessage(t, w, one);
 }
 
-type Ask = (method: string, where: string, body?: unknown) => Promise<{ status: number; json: Json; text: string }>;
+type Answered = { status: number; json: Json; text: string };
+type Ask = (method: string, where: string, body?: unknown) => Promise<Answered>;
 const as =
   (w: World, id: string, user: number): Ask =>
   (method, where, body) =>
     new Uploader(w.s.base, user, w.tokens.get(user) ?? '').ask(method, `/api/triggers/http/${id}${where}`, body);
+
+/** The same; what is asked and answered must stand on the page of the plugin, under "In use". */
+const shown =
+  (t: Test, w: World, id: string, user: number): Ask =>
+  async (method, where, body) => {
+    const answer = await as(w, id, user)(method, where, body);
+    standsOnPage(t, id, method, where, body, answer);
+    return answer;
+  };
+
+function standsOnPage(t: Test, id: string, method: string, where: string, body: unknown, answer: Answered): void {
+  const page = fs.readFileSync(path.join(GALLERY, id, 'README.md'), 'utf8');
+  const asked = `${method} ${where}${body === undefined ? '' : ` ${JSON.stringify(body)}`}`;
+  const lines = `${asked}\n${answer.status} ${answer.text}`
+    .replace(/"[0-9a-f]{32}"/g, '"FILE_ID"')
+    .replaceAll(/[\r\uFEFF]/g, '')
+    .trimEnd();
+  t.ok(page.includes(`\n${lines}\n`), `its page shows:\n${lines}`);
+}
 
 /** What a transcript cannot say, because it needs something outside. */
 const STORIES: Readonly<Record<string, (t: Test, w: World) => Promise<void>>> = {
@@ -165,17 +186,15 @@ const STORIES: Readonly<Record<string, (t: Test, w: World) => Promise<void>>> = 
   async 'sql-report'(t, w) {
     const db = openDatabase(w.university.url, 1, () => {});
     await db.query(
-      `CREATE TABLE study AS SELECT 'g-' || n AS name, n * 10 AS students, NULL::text AS note FROM generate_series(1, 3) n`,
+      `CREATE TABLE study AS SELECT 'g-' || n AS name, n * 10 AS students, NULL::text AS note FROM generate_series(3, 3) n`,
     );
     await db.query(`INSERT INTO study VALUES ('=1+1', 1, '<b>')`);
     await db.close();
     const query = 'SELECT name, students, note FROM study ORDER BY students DESC';
     await install(w, 'sql-report', { title: 'Groups', query, databases: { report: w.university.url } });
-    const staff = as(w, 'sql-report', 1);
+    const staff = shown(t, w, 'sql-report', 1);
     const rows = [
       ['g-3', '30', ''],
-      ['g-2', '20', ''],
-      ['g-1', '10', ''],
       ['=1+1', '1', '<b>'],
     ];
     t.same((await staff('GET', '/report')).json, {
@@ -184,10 +203,7 @@ const STORIES: Readonly<Record<string, (t: Test, w: World) => Promise<void>>> = 
       rows,
       whole: true,
     });
-    t.equal(
-      (await staff('GET', '/report.csv')).text,
-      "name,students,note\r\ng-3,30,\r\ng-2,20,\r\ng-1,10,\r\n'=1+1,1,<b>\r\n",
-    );
+    t.equal((await staff('GET', '/report.csv')).text, "name,students,note\r\ng-3,30,\r\n'=1+1,1,<b>\r\n");
     const page = await request(`${w.s.base}/api/triggers/http/sql-report/report`, {
       headers: { authorization: `Bearer ${w.tokens.get(1)}`, accept: 'text/html' },
     });
@@ -206,12 +222,15 @@ const STORIES: Readonly<Record<string, (t: Test, w: World) => Promise<void>>> = 
     const chat = await listenFor(t, server);
     const network = { hosts: [new URL(chat).host], private: ['127.0.0.1'] };
     await install(w, 'chat-relay', { webhook: `${chat}/hooks/secret`, network });
-    const send = (text: string) =>
-      request(`${w.s.base}/api/triggers/http/chat-relay/events/exam.moved`, {
+    const send = async (text: string): Promise<Answered> => {
+      const answer = await request(`${w.s.base}/api/triggers/http/chat-relay/events/exam.moved`, {
         method: 'POST',
         headers: { authorization: `Bearer ${w.keys.get('chat-relay')}` },
         body: JSON.stringify({ text }),
       });
+      standsOnPage(t, 'chat-relay', 'POST', '/events/exam.moved', { text }, answer);
+      return answer;
+    };
     t.match(await send('to Friday'), { status: 202, json: { waiting: 1 } });
     status = 200;
     t.match(await send('to A-101'), { status: 200, json: { waiting: 0 } });
@@ -240,9 +259,10 @@ const STORIES: Readonly<Record<string, (t: Test, w: World) => Promise<void>>> = 
     const order = { groups: ['g-1'], text: 'The exam is on Friday' };
     const before = w.telegram.shown.length;
     // User 2 has linked a chat, user 3 has not.
-    t.match(await dean('POST', '/announcements', order), { status: 202, json: { queued: 1, unreachable: 1 } });
+    const shownDean = shown(t, w, 'announcements', 1);
+    t.match(await shownDean('POST', '/announcements', order), { status: 202, json: { queued: 1, unreachable: 1 } });
     t.match((await w.telegram.until(before + 1)).at(-1), { chat: '2', text: order.text });
-    t.equal((await dean('POST', '/announcements', order)).status, 409, 'a second click');
+    t.equal((await shownDean('POST', '/announcements', order)).status, 409, 'a second click');
     await settled(w.s, 1);
     t.equal(w.telegram.shown.length, before + 1);
     t.match((await dean('GET', '/announcements')).json, { announcements: [{ ...order, by: 1, queued: 1 }] });
@@ -254,7 +274,11 @@ const STORIES: Readonly<Record<string, (t: Test, w: World) => Promise<void>>> = 
     const bytes = new Uint8Array(Buffer.from('one two three'));
     const file_id = await student.give(bytes, { plugin_id: 'hand-in', name: 'essay.txt' });
     const at = '/tasks/algebra-3/files';
-    t.match(await as(w, 'hand-in', 2)('POST', at, { file_id }), { status: 201, json: { name: 'essay.txt', size: 13 } });
+    await shown(t, w, 'hand-in', 2)('GET', '/mine');
+    t.match(await shown(t, w, 'hand-in', 2)('POST', at, { file_id }), {
+      status: 201,
+      json: { name: 'essay.txt', size: 13 },
+    });
     t.equal((await as(w, 'hand-in', 3)('POST', at, { file_id })).status, 400, 'a file of another user');
     t.equal((await as(w, 'hand-in', 2)('GET', '/tasks/algebra-3')).status, 403);
     const { files } = (await as(w, 'hand-in', 1)('GET', '/tasks/algebra-3')).json;
