@@ -47,11 +47,13 @@ t.test('each file that misbehaves is one failure named with its file, and the re
     'prints.ts': `import fs from 'node:fs'; for (;;) fs.writeSync(1, 'again and again\\n');`,
     'throws.ts': `${GOOD} throw new Error('thrown outside a test');`,
     'wrong.ts': `import t from '${TAP}'; t.test('a sum', t => { t.equal(1 + 1, 3, 'one and one'); t.end(); });`,
+    'left-out.ts': `import t from '${TAP}'; t.test('a kit', { skip: 'there is no go' }, t => t.end());`,
     'last.ts': GOOD,
   });
   t.same(flaky, []);
-  t.equal(results.length, 10);
+  t.equal(results.length, 11);
   t.match(of('good.ts'), { passed: 1, failed: 0, problem: null });
+  t.match(of('left-out.ts'), { passed: 0, failed: 0, leftOut: ['a kit: there is no go'] });
   t.match(of('last.ts'), { passed: 1, failed: 0, problem: null });
   t.match(of('kills-all.ts'), { failed: 1, problem: 'ended by SIGKILL' });
   t.match(of('leaves-child.ts'), { failed: 1, problem: 'left running: sleep 1000' });

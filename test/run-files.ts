@@ -31,7 +31,8 @@ export type FileResult = {
   seconds: number;
   passed: number;
   failed: number;
-  skipped: number;
+  /** Tests that were left out, with the reason: a toolchain the machine does not have. */
+  leftOut: string[];
   /** Why the file itself failed, next to its assertions; null when it did not. */
   problem: string | null;
   /** What it printed. */
@@ -146,6 +147,12 @@ function tailOf(log: string, bytes: number): string {
   }
 }
 
+/** Names of the tests that were left out, as the library writes them: `ok 2 - a test # SKIP why`. */
+const leftOutIn = (log: string): string[] =>
+  [...fs.readFileSync(log, 'utf8').matchAll(/^\s*ok \d+ - (.*?) # (?:SKIP|TODO) ?(.*)$/gm)].map(
+    ([, name, why]) => `${name}${why ? `: ${why}` : ''}`,
+  );
+
 async function runFile(file: string, log: string, watched: Watched, options: RunOptions): Promise<FileResult> {
   const secondsMax = options.secondsMax ?? FILE_SECONDS_MAX;
   const began = performance.now();
@@ -170,7 +177,7 @@ async function runFile(file: string, log: string, watched: Watched, options: Run
     seconds: (performance.now() - began) / 1000,
     passed: count('pass'),
     failed: problem !== null && failed === 0 ? 1 : failed,
-    skipped: count('skip') + count('todo'),
+    leftOut: count('skip') + count('todo') === 0 ? [] : leftOutIn(log),
     // Failed assertions say enough.
     problem: failed > 0 && problem === 'ended with 1' ? null : problem,
     log,

@@ -146,8 +146,7 @@ try {
   console.log('# slowest files (s):');
   for (const { file, seconds } of slowest.slice(0, SLOWEST_SHOWN)) console.log(`#   ${seconds.toFixed(1)} ${file}`);
   console.log(`# ${results.length} files in ${((performance.now() - began) / 1000).toFixed(0)} s`);
-  const skipped = results.reduce((n, r) => n + r.skipped, 0);
-  if (skipped > 0) console.log(`# ${skipped} left out`);
+  for (const { file, leftOut } of results) for (const what of leftOut) console.log(`left out: ${file}: ${what}`);
   for (const { file, assertion, log } of flaky) console.log(`flaky: ${file}: ${assertion} (log: ${log})`);
   for (const result of results) {
     passed += result.passed;
