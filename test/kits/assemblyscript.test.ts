@@ -188,6 +188,26 @@ function run(ctx: Context): void {
   t.match(await host.call('twice', 21), { outcome: 'ok', value: { twice: 42 } });
 });
 
+t.test('the answer of another plugin is written into a buffer that holds it', async t => {
+  const source = `import { Context, Obj, obj, Plugin, PluginDep } from "plugin-host";
+Plugin("tried", "Tried", "1.0.0").Requires(PluginDep("menu", "Asks").Build()).HTTP("ask", "/ask", ["GET"], ask);
+function ask(ctx: Context): void {
+  const room = new ArrayBuffer(12);
+  const length = ctx.CallPluginInto("menu", "today", obj(), room);
+  if (length < 0) return ctx.Fail(ctx.LastError());
+  ctx.JSON(200, obj().str("answer", String.UTF8.decode(room.slice(0, length))));
+}`;
+  const { module } = await build(written(t, source));
+  for (const [soup, expected] of Object.entries({
+    x: { status: 200, json: { answer: '{"soup":"x"}' } },
+    xx: { status: 502, failure: /^the answer has 13 bytes, the buffer 12/ },
+  })) {
+    const host = new TestHost(module, { plugins: { menu: { today: () => ({ soup }) } } });
+    t.match(await host.http('GET /ask'), expected);
+    await host.close();
+  }
+});
+
 t.test('an author chooses the file, options of the compiler and packages', async t => {
   const folder = written(t, '');
   const config = path.join(folder, 'plugin-host.json');

@@ -337,6 +337,25 @@ t.test('texts, numbers and bytes of JSON', { skip: noC ?? false }, async t => {
   t.match(printed, { text: '1.50', logs: [{ level: 'info', text: 'request test' }] });
 });
 
+const INTO = `#include "plugin_host.h"
+
+static ph_code ask(const ph_context *ctx) {
+  char room[12];
+  size_t length = 0;
+  (void)ctx;
+  PH_TRY(ph_call_plugin_into("menu", "today", ph_null(), room, sizeof room, &length));
+  return ph_json(200, ph_string(ph_bytes(room, length)));
+}
+${plugin('{.name = "ask", .path = "/ask", .methods = {"GET"}, .handler = ask}', '.requirements = PH_REQUIREMENTS(PH_PLUGIN_DEP("menu", "Asks")),')}`;
+
+t.test('the answer of another plugin is written into a buffer that holds it', { skip: noC ?? false }, async t => {
+  const { module } = await built(t, { 'main.c': INTO });
+  const answering = (soup: string) => hostOf(t, module, { plugins: { menu: { today: () => ({ soup }) } } });
+  t.equal((await (await answering('x')).http('GET /ask')).json, '{"soup":"x"}');
+  const failure = /^the answer has 13 bytes, the buffer 12\n {4}at ask \(main\.c:7\)/;
+  t.match(await (await answering('xx')).http('GET /ask'), { status: 502, failure });
+});
+
 t.test('parts of texts', { skip: noC ?? false }, async t => {
   const host = await hostOf(t, (await built(t, { 'main.c': ECHO })).module);
   const parts = async (body: unknown) => (await host.http('POST /parts', { body })).json;

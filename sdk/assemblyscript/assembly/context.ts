@@ -5,7 +5,7 @@ import { authOf, HTTPAuthInfo, inputBody } from "./input";
 import { Json, JSONValue, Obj, obj } from "./json";
 import { addToKey, KeyPage, KVUpdate, listKeys, readKey, readKeys, removeKey, updateKey, writeKey } from "./kv";
 import { IncomingMessage, Message, Queued, StudentFilter } from "./messages";
-import { errorOf, lastCode, lastError, parked, refusal, Result } from "./result";
+import { errorOf, lastCode, lastError, noteError, parked, refusal, Result } from "./result";
 import { Connection, openDatabase } from "./sql";
 import { pointer, utf8 } from "./text";
 
@@ -311,12 +311,17 @@ export class Context {
     const n = callPlugin(target, name, b.pointer, b.length);
     return n < 0 ? new Result<Json>(Json.absent(), errorOf(n)) : new Result<Json>(Json.parse(parked(n)));
   }
-  /** The same into a buffer of yours: the bytes it answered, at most as many as fit; -1 when it failed (`LastError`). */
+  /** The same into a buffer of yours: how many bytes it answered; -1 when it failed, or they do not fit (`LastError`). */
   CallPluginInto(target: string, name: string, value: JSONValue, buffer: ArrayBuffer): i32 {
     const b = value.finish();
     const n = callPlugin(target, name, b.pointer, b.length);
-    if (n >= 0) return abi.result_read(pointer(buffer), min(n, buffer.byteLength));
-    errorOf(n);
+    if (n < 0) errorOf(n);
+    else if (n <= buffer.byteLength) return abi.result_read(pointer(buffer), n);
+    else
+      noteError(
+        "too_large",
+        "the answer has " + n.toString() + " bytes, the buffer " + buffer.byteLength.toString(),
+      );
     return -1;
   }
   /** Calls a function of another plugin with bytes and gives bytes. */

@@ -707,6 +707,13 @@ PH_CHECKED ph_code ph_publish_event(ph_text name, const ph_value *payload);
 /** Calls a function of another plugin with a value and reads its answer, which is JSON. */
 PH_CHECKED ph_code ph_call_plugin(ph_text target, ph_text function, const ph_value *value, const ph_value **answer);
 
+/**
+ * Calls a function of another plugin with a value and writes the text of its answer into a buffer of yours.
+ * `length` is set to its bytes; an answer that does not fit is PH_TOO_LARGE, and nothing is written.
+ */
+PH_CHECKED ph_code ph_call_plugin_into(
+  ph_text target, ph_text function, const ph_value *value, void *buffer, size_t size, size_t *length);
+
 /** Calls a function of another plugin with bytes and gives its answer. */
 PH_CHECKED ph_code ph_call_plugin_raw(ph_text target, ph_text function, ph_text bytes, ph_text *answer);
 
@@ -2198,6 +2205,21 @@ PH__WEAK ph_code ph_call_plugin(ph_text target, ph_text function, const ph_value
   return ph__parse((char *)text.data, text.length, answer);
 }
 
+PH__WEAK ph_code ph_call_plugin_into(
+  ph_text target, ph_text function, const ph_value *value, void *buffer, size_t size, size_t *length) {
+  const ph_text bytes = ph_json_text(value);
+  const int32_t answered = ph__host_plugin_call(PH__PASS(target), PH__PASS(function), PH__PASS(bytes));
+  if (answered < 0) return ph__refused(answered);
+  if ((size_t)answered > size) {
+    const ph_text has = ph_concat(PH__T("the answer has "), ph__decimal(answered));
+    const ph_text room = ph_concat(PH__T(" bytes, the buffer "), ph__decimal((int64_t)size));
+    return ph__note(PH_TOO_LARGE, ph_concat(has, room));
+  }
+  *length = (size_t)answered;
+  if (answered > 0) ph__host_result_read(buffer, (size_t)answered);
+  return PH_OK;
+}
+
 /* ----- the manifest ----- */
 
 static ph_value *ph__config_fields(const ph_config_field *field) {
@@ -2391,6 +2413,8 @@ __attribute__((export_name("plugin_handle"))) PH__WEAK int32_t ph__handle(void) 
 #define ph_publish_event(name, payload) PH__CALL(ph_publish_event(PH_TEXT(name), payload))
 #define ph_call_plugin(target, function, value, answer) \
   PH__CALL(ph_call_plugin(PH_TEXT(target), PH_TEXT(function), value, answer))
+#define ph_call_plugin_into(target, function, value, buffer, size, length) \
+  PH__CALL(ph_call_plugin_into(PH_TEXT(target), PH_TEXT(function), value, buffer, size, length))
 #define ph_call_plugin_raw(target, function, bytes, answer) \
   PH__CALL(ph_call_plugin_raw(PH_TEXT(target), PH_TEXT(function), PH_TEXT(bytes), answer))
 
