@@ -8,8 +8,19 @@ import (
 	"unsafe"
 )
 
+// encode gives a value as JSON. Unlike json.Marshal it keeps <, > and &, because it is not written into HTML.
+func encode(value any) ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
+}
+
 func asJSON(value any) (unsafe.Pointer, int32, error) {
-	b, err := json.Marshal(value)
+	b, err := encode(value)
 	p, n := raw(b)
 	return p, n, err
 }
@@ -202,7 +213,7 @@ func (c *Context) CallPluginRaw(target, name string, data []byte) ([]byte, error
 
 // CallPluginInto calls a function of another plugin with a value and reads its answer, which is JSON.
 func (c *Context) CallPluginInto(target, name string, value, into any) error {
-	b, err := json.Marshal(value)
+	b, err := encode(value)
 	if err != nil {
 		return err
 	}
@@ -216,7 +227,7 @@ func (c *Context) CallPluginInto(target, name string, value, into any) error {
 // CallPlugin calls a function of another plugin with a value and gives its answer. Numbers are json.Number, so that
 // none loses digits; CallPluginInto reads an answer into a type of yours.
 func (c *Context) CallPlugin(target, name string, value any) (any, error) {
-	b, err := json.Marshal(value)
+	b, err := encode(value)
 	if err != nil {
 		return nil, err
 	}

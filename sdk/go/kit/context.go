@@ -72,7 +72,7 @@ type Context struct {
 
 // JSON answers with JSON.
 func (c *Context) JSON(status int, value any) error {
-	body, err := json.Marshal(value)
+	body, err := encode(value)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (c *Context) SetHTTPResponseBytes(status int, headers map[string]string, bo
 	if headers == nil {
 		headers = map[string]string{}
 	}
-	h, err := json.Marshal(headers)
+	h, err := encode(headers)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (c *Context) Reply(message *Message) error {
 
 // Output answers a call of another plugin with a value.
 func (c *Context) Output(value any) error {
-	b, err := json.Marshal(value)
+	b, err := encode(value)
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (c *Context) KVGetBytes(key string) ([]byte, error) {
 
 // KVGetMany gives the values of at most 100 keys; absent ones are left out.
 func (c *Context) KVGetMany(keys []string) (map[string]string, error) {
-	list, err := json.Marshal(keys)
+	list, err := encode(keys)
 	if err != nil {
 		return nil, err
 	}

@@ -84,7 +84,7 @@ func wireAll(values []any) ([]byte, error) {
 	for k, v := range values {
 		list[k] = wire(v)
 	}
-	return json.Marshal(list)
+	return encode(list)
 }
 
 type page struct {
