@@ -106,7 +106,10 @@ const CONFORMANCE: readonly ConformancePlugin[] = [
     ...{ language: 'typescript', word: 'ts', share: 0.4 },
     build: async () => (await buildTypeScript(path.join(SDK, 'typescript/conformance/index.ts'))).module,
   },
-  { ...{ language: 'go', word: 'go', share: 0.4 }, build: () => buildGo(path.join(SDK, 'go/conformance/main.go')) },
+  {
+    ...{ language: 'go', word: 'go', share: 0.4 },
+    build: async () => (await buildGo(path.join(SDK, 'go/conformance/main.go'))).module,
+  },
   {
     ...{ language: 'rust', word: 'rust', share: 0.1 },
     build: async () => (await buildRust(path.join(SDK, 'rust/conformance/src/lib.rs'))).module,

@@ -40,12 +40,44 @@ const mistakes = (text: string): string =>
     .map(line => line.replace(/^\.\//, ''))
     .join('\n');
 
+/** Calls that build and find nothing in the sandbox: the package, what of it is called, and what would be right. */
+const LACKING: ReadonlyArray<[packageName: string, used: RegExp, advice: string]> = [
+  [
+    'os',
+    /\bos\.(?:ReadFile|WriteFile|Open|OpenFile|Create|CreateTemp|ReadDir|Mkdir\w*|Remove\w*|Rename|Stat)\b/,
+    'a plugin has no file system: embed what it reads (//go:embed), or use ctx.FileRead and ctx.FileStore',
+  ],
+  [
+    'net/http',
+    /\bhttp\.(?:Get|Post|PostForm|Head|DefaultClient|Client|NewRequest\w*|ListenAndServe\w*)\b/,
+    'a plugin has no network of its own: use ctx.HTTPRequest',
+  ],
+  ['net', /\bnet\.(?:Dial|Listen|Lookup)\w*/, 'a plugin has no network of its own: use ctx.HTTPRequest'],
+  ['os/exec', /\bexec\.(?:Command|LookPath)\w*/, 'a plugin starts no programs'],
+];
+
+/** Where the package of a plugin uses what a sandbox does not have, one line each. */
+function lackingIn(directory: string): string[] {
+  const sources = fs.readdirSync(directory).filter(file => file.endsWith('.go') && !file.endsWith('_test.go'));
+  return sources.sort().flatMap(file => {
+    const text = fs.readFileSync(path.join(directory, file), 'utf8');
+    const imported = LACKING.filter(([name]) => text.includes(`"${name}"`));
+    return text.split('\n').flatMap((line, k) =>
+      imported.flatMap(([, used, advice]) => {
+        const found = used.exec(line.replace(/\/\/.*/, ''));
+        return found === null ? [] : [`${file}:${k + 1}:${found.index + 1}: ${found[0]} fails when it runs: ${advice}`];
+      }),
+    );
+  });
+}
+
 /**
  * @param input path of a file of the plugin's package
- * @returns the module with its manifest
+ * @returns the module with its manifest, and warnings about what cannot work in a sandbox, one line each
  * @throws Error with the mistakes of the compiler; OperatorError without a toolchain
  */
-export async function buildPlugin(input: string): Promise<Uint8Array> {
+export async function buildPlugin(input: string): Promise<{ module: Uint8Array; warnings: string[] }> {
+  const source = path.dirname(path.resolve(input));
   const root = await goRoot();
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'plugin-host-go-'));
   try {
@@ -64,14 +96,15 @@ export async function buildPlugin(input: string): Promise<Uint8Array> {
       out,
     ];
     await run('go', ['build', ...flags, '.'], {
-      cwd: path.dirname(path.resolve(input)),
+      cwd: source,
       env: { ...process.env, GOOS: 'wasip1', GOARCH: 'wasm' },
       maxBuffer: 1 << 24,
     }).catch((error: unknown) => {
       throw new Error(hasText(error) && error.stderr !== '' ? mistakes(error.stderr) : messageOf(error));
     });
-    const module = fs.readFileSync(out);
-    return withCustomSection(module, 'plugin.manifest', new TextEncoder().encode(await describeModule(module)));
+    const built = fs.readFileSync(out);
+    const manifest = new TextEncoder().encode(await describeModule(built));
+    return { module: withCustomSection(built, 'plugin.manifest', manifest), warnings: lackingIn(source) };
   } finally {
     fs.rmSync(directory, { recursive: true, force: true });
   }

@@ -18,7 +18,7 @@ export type BuildAnswer =
 
 const BUILDERS: Record<Language, (entry: string) => Promise<{ module: Uint8Array; warnings: string[] }>> = {
   ts: buildTypeScript,
-  go: async entry => ({ module: await buildGo(entry), warnings: [] }),
+  go: buildGo,
   rust: buildRust,
   c: buildC,
   as: buildAssemblyScript,

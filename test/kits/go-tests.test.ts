@@ -99,9 +99,36 @@ func TestAnOptionOfOtherCalls(t *testing.T) { start(t).HTTP("GET /seats", plugin
 func TestWithoutAHost(t *testing.T) { _ = greet(nil) }
 `;
 
+t.test('a build names what a plugin in Go will not find in the sandbox', async t => {
+  const reason = missingToolchain('go');
+  if (reason !== null) return void t.skip(reason, () => {});
+  const folder = await made(t, 'outside', '--lang', 'go');
+  const source = `package main
+
+import (
+	"os"
+	"os/exec"
+)
+
+// os.Open is only named here.
+func outside() ([]byte, error) {
+	if err := exec.Command("ls").Run(); err != nil {
+		return nil, err
+	}
+	return os.ReadFile("menu.txt")
+}
+`;
+  fs.writeFileSync(path.join(folder, 'outside.go'), source);
+  const { code, out } = await run(['build', folder]);
+  t.equal(code, 0, out);
+  t.match(out, /^warning: outside\.go:10:12: exec\.Command fails when it runs: a plugin starts no programs$/m);
+  t.match(out, /^warning: outside\.go:13:9: os\.ReadFile fails when it runs: .*embed/m);
+  t.notMatch(out, /os\.Open/);
+});
+
 t.test('plugin test runs tests in Go against the built module', async t => {
   const reason = missingToolchain('go');
-  if (reason !== null) return void t.comment(`left out: ${reason}`);
+  if (reason !== null) return void t.skip(reason, () => {});
   const folder = await made(t, 'tested', '--lang', 'go', '--template', 'recipes');
   fs.rmSync(path.join(folder, 'test'), { recursive: true });
   fs.writeFileSync(path.join(folder, 'plugin_test.go'), PASSING);
