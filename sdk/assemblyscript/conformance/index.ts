@@ -329,8 +329,15 @@ function run(ctx: Context): void {
 function say(ctx: Context): void {
   const m = ctx.Message;
   const words = m.Args;
+  const read: string[] = [];
+  const given = ctx.HasFiles() ? ctx.Files() : [];
+  for (let k = 0; k < given.length; k++) {
+    const content = ctx.FileReadAll(given[k].ID);
+    if (!content.ok) return ctx.Fail(content.error!);
+    read.push(given[k].FileType + ": " + String.UTF8.decode(content.value));
+  }
   const what = obj().str("text", m.Text).list("args", strings(words)).str("chat", m.ChatID).num("user", m.UserID)
-    .num("files", ctx.HasFiles() ? ctx.Files().length : 0);
+    .list("files", strings(read));
   const refusal = ctx.Reply(NewMessage(what.toString()));
   if (refusal !== null) return ctx.Fail(refusal);
   if (words.length == 0) return;

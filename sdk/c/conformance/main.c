@@ -464,12 +464,18 @@ static ph_code say(const ph_context *ctx) {
   const ph_incoming *m = ctx->message;
   ph_value *args = ph_array();
   for (size_t k = 0; k < m->arg_count; k++) ph_append(args, ph_string(m->args[k]));
+  ph_value *files = ph_array();
+  for (size_t k = 0; ph_has_files(ctx) && k < m->file_count; k++) {
+    ph_text content;
+    PH_TRY(ph_file_read_all(m->files[k].id, &content));
+    ph_append(files, ph_string(ph_concat(ph_concat(m->files[k].file_type, ": "), content)));
+  }
   const ph_value *what = ph_object(
     {"text", ph_string(m->text)},
     {"args", args},
     {"chat", ph_string(m->chat_id)},
     {"user", m->user_id ? ph_int(*m->user_id) : NULL},
-    {"files", ph_int(ph_has_files(ctx) ? (int64_t)m->file_count : 0)});
+    {"files", files});
   PH_TRY(ph_reply(ph_new_message(ph_json_text(what))));
   if (m->arg_count == 0) return PH_OK;
   ph_file file;

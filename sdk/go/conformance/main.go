@@ -336,7 +336,15 @@ func fail(reason string) error { panic(reason) }
 
 func say(ctx *pluginhost.Context) error {
 	m := ctx.Message
-	what, err := json.Marshal(map[string]any{"text": m.Text, "args": m.Args, "chat": m.ChatID, "user": m.UserID, "files": len(ctx.Files())})
+	files := []string{}
+	for _, file := range ctx.Files() {
+		content, err := ctx.FileReadAll(file.ID)
+		if err != nil {
+			return err
+		}
+		files = append(files, file.FileType+": "+string(content))
+	}
+	what, err := json.Marshal(map[string]any{"text": m.Text, "args": m.Args, "chat": m.ChatID, "user": m.UserID, "files": files})
 	if err != nil {
 		return err
 	}

@@ -132,7 +132,8 @@ function run(ctx: Context): void {
 
 function command(ctx: Context): void {
   const { Args, ChatID, Text, UserID } = ctx.Message;
-  const files = ctx.HasFiles() ? ctx.Files().length : 0;
+  const read = (id: string): string => new TextDecoder().decode(ctx.FileReadAll(id));
+  const files = ctx.HasFiles() ? ctx.Files().map(f => `${f.FileType}: ${read(f.ID)}`) : [];
   ctx.Reply(NewMessage(JSON.stringify({ text: Text, args: Args, chat: ChatID, user: UserID, files })));
   const [name] = Args;
   if (name !== undefined)

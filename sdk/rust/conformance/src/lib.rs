@@ -287,12 +287,17 @@ fn run(ctx: &Context) -> Result {
 
 fn say(ctx: &Context) -> Result {
     let m = ctx.message();
+    let mut files = Vec::new();
+    for file in ctx.files() {
+        let content = ctx.file_read_all(&file.id)?;
+        files.push(format!("{}: {}", file.file_type, String::from_utf8_lossy(&content)));
+    }
     let what = json!({
         "text": &m.text,
         "args": m.args.clone(),
         "chat": &m.chat_id,
         "user": m.user_id,
-        "files": ctx.files().len(),
+        "files": files,
     });
     ctx.reply(new_message(what.to_string()))?;
     if let Some(name) = m.args.first() {
