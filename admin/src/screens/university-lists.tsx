@@ -16,30 +16,36 @@ import { placeIn } from '../university/record-error.ts';
 import type { UniversityType } from '../university/types.ts';
 import { WrongText } from '../university/wrong-text.tsx';
 
-/** Wrong records that a list names before it is imported. */
-const NAMED = 3;
+/** Errors that are shown of a list that was checked. */
+const SHOWN = 3;
+
+/** The list whose turn it is, and in what. */
+type Turn = { id: number; what: 'check' | 'import' };
 
 /** Several lists at once: each is taken for a type, and they are imported in the order in which they refer to each other. */
 export function UniversityLists({ types }: { types: readonly UniversityType[] }) {
   const { t } = useTranslation();
   const queries = useQueryClient();
   const [lists, setLists] = useState<readonly List[]>([]);
-  const [running, setRunning] = useState<number | null>(null);
+  const [running, setRunning] = useState<Turn | null>(null);
+  const [isReading, setReading] = useState(false);
   const label = (type: UniversityType['type']): string => t(`university.type.${type}`);
   // What a check said of a list may not hold once there are others.
   const edit = (change: (before: readonly List[]) => List[]): void =>
     setLists(before => inOrder(change(before), types).map(l => ({ ...l, check: null })));
   const drop = async (files: File[]): Promise<void> => {
-    const added = await Promise.all(files.map(f => listOf(f, types, label)));
+    setReading(true);
+    const added = await Promise.all(files.map(f => listOf(f, types, label))).finally(() => setReading(false));
     edit(before => [...before, ...added]);
   };
   const replace = (list: List): void => setLists(before => before.map(l => (l.id === list.id ? list : l)));
-  const changed = (list: List, isRunning: boolean): void => {
-    setRunning(isRunning ? list.id : null);
-    replace(list);
-  };
+  const take = (what: Turn['what'], go: typeof importLists): Promise<void> =>
+    go(lists, types, (list, isRunning) => {
+      setRunning(isRunning ? { id: list.id, what } : null);
+      replace(list);
+    });
   const run = async (): Promise<void> => {
-    await importLists(lists, types, changed);
+    await take('import', importLists);
     await Promise.all(
       ['university', 'users', 'roles', 'relationships'].map(key => queries.invalidateQueries({ queryKey: [key] })),
     );
@@ -48,7 +54,12 @@ export function UniversityLists({ types }: { types: readonly UniversityType[] })
   const isReady = open.length > 0 && open.every(l => l.type !== null && l.file !== null);
   return (
     <Stack>
-      <Dropzone onDrop={drop} multiple inputProps={{ 'aria-label': t('lists.drop') }} disabled={running !== null}>
+      <Dropzone
+        onDrop={drop}
+        multiple
+        inputProps={{ 'aria-label': t('lists.drop') }}
+        disabled={running !== null || isReading}
+      >
         <Stack align="center" gap={6} py="xs" style={{ pointerEvents: 'none' }}>
           <IconUpload size={28} aria-hidden />
           <Text fw={600} ta="center">
@@ -85,12 +96,17 @@ export function UniversityLists({ types }: { types: readonly UniversityType[] })
                 <Group gap="xs">
                   <Button
                     variant="default"
-                    onClick={() => checkLists(lists, types, changed)}
-                    disabled={!isReady || running !== null}
+                    onClick={() => take('check', checkLists)}
+                    loading={running?.what === 'check'}
+                    disabled={!isReady || isReading || running !== null}
                   >
                     {t('university.check')}
                   </Button>
-                  <Button onClick={run} loading={running !== null} disabled={!isReady}>
+                  <Button
+                    onClick={run}
+                    loading={running?.what === 'import'}
+                    disabled={!isReady || isReading || running !== null}
+                  >
                     {t('lists.import', { count: open.length })}
                   </Button>
                 </Group>
@@ -117,7 +133,7 @@ function Missing({ lists, types }: { lists: readonly List[]; types: readonly Uni
 function Lists(props: {
   lists: readonly List[];
   types: readonly UniversityType[];
-  running: number | null;
+  running: Turn | null;
   onType: (list: List, type: UniversityType) => void;
   onRemove: (list: List) => void;
 }) {
@@ -163,7 +179,11 @@ function Lists(props: {
               )}
             </Table.Td>
             <Table.Td data-label={t('common.state')}>
-              <State list={l} type={types.find(x => x.type === l.type)} isRunning={running === l.id} />
+              <State
+                list={l}
+                type={types.find(x => x.type === l.type)}
+                turn={running?.id === l.id ? running.what : null}
+              />
             </Table.Td>
             <Table.Td ta="right">
               {l.outcome === null && (
@@ -186,7 +206,8 @@ function Lists(props: {
   );
 }
 
-function State({ isRunning, list: l, type }: { list: List; type: UniversityType | undefined; isRunning: boolean }) {
+function State(props: { list: List; type: UniversityType | undefined; turn: Turn['what'] | null }) {
+  const { list: l, turn, type } = props;
   const { t } = useTranslation();
   if (l.fault !== null)
     return (
@@ -195,7 +216,8 @@ function State({ isRunning, list: l, type }: { list: List; type: UniversityType 
       </Text>
     );
   const count = l.file?.records.length ?? 0;
-  if (isRunning) return <StateBadge kind="wait" label={t('lists.importing', { count })} />;
+  if (turn !== null)
+    return <StateBadge kind="wait" label={t(turn === 'check' ? 'lists.checking' : 'lists.importing', { count })} />;
   if (l.outcome === null) {
     const others = type === undefined || l.file === null ? [] : otherColumns(l.file, type);
     return (
@@ -231,16 +253,20 @@ function State({ isRunning, list: l, type }: { list: List; type: UniversityType 
 function Check({ list: { check, file }, type }: { list: List; type: UniversityType }) {
   const { t } = useTranslation();
   if (check === null || file === null) return null;
-  const { errors, pending, success, total } = check;
-  const failed = total - success;
-  const shown = errors.slice(0, NAMED);
-  const unnamed = failed - new Set(shown.map(e => e.index)).size;
+  const { errors, errorsTotal, pending, success, total } = check;
+  const shown = errors.slice(0, SHOWN);
+  const known = new Set(errors.map(e => e.index)).size;
+  const unnamed = known - new Set(shown.map(e => e.index)).size;
   return (
     <Stack gap={2} mt={4} align="flex-start">
-      <StateBadge
-        kind={failed === 0 ? 'good' : success > 0 ? 'warn' : 'bad'}
-        label={t('university.wouldTake', { count: success, total })}
-      />
+      {errorsTotal === null ? (
+        <StateBadge
+          kind={success === total ? 'good' : success > 0 ? 'warn' : 'bad'}
+          label={t('university.wouldTake', { count: success, total })}
+        />
+      ) : (
+        <Text size="sm">{t('lists.cut', { count: known, total: errorsTotal })}</Text>
+      )}
       {pending > 0 && (
         <Text size="xs" c="dimmed">
           {t('lists.pending', { count: pending })}

@@ -121,7 +121,12 @@ export const dataTexts = {
   lists: {
     about:
       'They are imported in this order, because later ones refer to earlier ones. A record that is wrong is refused and named; the others are taken.',
+    checking_one: 'checking {{count, number}} record',
+    checking_other: 'checking {{count, number}} records',
     chooseType: 'Choose what it holds',
+    cut_one: 'There are {{total, number}} errors, too many to look at all: {{count, number}} record is wrong at least.',
+    cut_other:
+      'There are {{total, number}} errors, too many to look at all: {{count, number}} records are wrong at least.',
     done: 'All records were imported',
     donePartly: 'Some records were refused',
     drop: 'Drop one or more CSV or JSON files here, or choose them',
@@ -139,8 +144,8 @@ export const dataTexts = {
     more: 'Import more',
     moreWrong_one: '{{count, number}} more record is wrong',
     moreWrong_other: '{{count, number}} more records are wrong',
-    pending_one: '{{count, number}} of them names a record of another of these lists.',
-    pending_other: '{{count, number}} of them name records of other lists here.',
+    pending_one: '{{count, number}} of them refers to a record in another list here.',
+    pending_other: '{{count, number}} of them refer to records in other lists here.',
     remove: 'Remove {{file}}',
     taken: '{{success}} of {{total}} taken',
     title: 'Lists to import',

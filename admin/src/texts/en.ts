@@ -388,8 +388,8 @@ export const en = {
       messages_failed: 'Send again',
     },
     kind: {
-      suspended_one: '{{count}} plugin or trigger is suspended because it failed again and again',
-      suspended_other: '{{count}} plugins or triggers are suspended because they failed again and again',
+      suspended_one: 'Suspended after repeated failures: {{count}} (plugins and triggers)',
+      suspended_other: 'Suspended after repeated failures: {{count}} (plugins and triggers)',
       outbox_dead_one: '{{count}} change of rights was refused by the graph store',
       outbox_dead_other: '{{count}} changes of rights were refused by the graph store',
       outbox_late_one: '{{count}} change of rights waits for the graph store',

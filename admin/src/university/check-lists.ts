@@ -4,28 +4,30 @@ import type { UniversityType } from './types.ts';
 
 type RecordError = Schemas['RecordError'];
 
-/** What a list came to that was tried without writing. */
+/** Result of a dry run of one list. */
 export type ListCheck = {
   total: number;
   /** Records that can be imported, `pending` included. */
   success: number;
-  /** Records that name one of another dropped list, which the import brings first. */
+  /** Records that refer to one of another dropped list, which the import brings first. */
   pending: number;
-  /** What is wrong with the others; a long list is cut by the service. */
+  /** What is wrong with the others. */
   errors: RecordError[];
+  /** How many errors the service found, if it sent only the first of them: then nothing is known of the other records. */
+  errorsTotal: number | null;
 };
-
-/** Types of the objects that an appointment may name are those of the graph, where a group has a longer name. */
-const typeNamed = (objectType: unknown): string => String(objectType).replace(/^study_/, '');
 
 const memberOf = (record: unknown, name: string): unknown =>
   typeof record === 'object' && record !== null ? Object.entries(record).find(([key]) => key === name)?.[1] : undefined;
 
-/** The ids that lists bring, by type. */
-function idsOf(lists: readonly List[]): Map<string, Set<unknown>> {
+/** The ids that the import of lists would bring, by type. */
+type Ids = ReadonlyMap<string, Set<unknown>>;
+
+/** What was imported already is in the database, as far as it was taken. */
+function idsOf(lists: readonly List[]): Ids {
   const ids = new Map<string, Set<unknown>>();
-  for (const { file, type } of lists) {
-    if (type === null || file === null) continue;
+  for (const { file, outcome, type } of lists) {
+    if (type === null || file === null || outcome !== null) continue;
     const known = ids.get(type) ?? new Set();
     for (const record of file.records) known.add(memberOf(record, 'external_id'));
     ids.set(type, known);
@@ -33,34 +35,27 @@ function idsOf(lists: readonly List[]): Map<string, Set<unknown>> {
   return ids;
 }
 
-/** Tells whether what a record misses is in another of the lists. */
-function comesWith(
-  error: RecordError,
-  record: unknown,
-  type: UniversityType,
-  ids: ReadonlyMap<string, Set<unknown>>,
-): boolean {
+/** Whether what a record refers to is in another of the lists. */
+function comesWith(error: RecordError, record: unknown, type: UniversityType, ids: Ids): boolean {
   if (error.code !== 'unknown_reference' || error.field === null) return false;
-  const references = type.fields.find(f => f.name === error.field)?.references ?? null;
-  const named = references ?? typeNamed(memberOf(record, 'object_type'));
-  return ids.get(named)?.has(memberOf(record, error.field)) ?? false;
+  const references = type.fields.find(f => f.name === error.field)?.references;
+  return ids.get(references ?? String(memberOf(record, 'object_type')))?.has(memberOf(record, error.field)) ?? false;
 }
 
-/** Sorts what was wrong into what the other lists mend and what stays wrong. */
-function checkOf(
-  result: Schemas['BatchResult'],
-  list: List,
-  type: UniversityType,
-  ids: ReadonlyMap<string, Set<unknown>>,
-): ListCheck {
-  const errors = result.errors.filter(e => !comesWith(e, list.file?.records[e.index], type, ids));
+/** Separates references that another list satisfies from real errors; refused records bring nothing for later lists. */
+function checkOf(result: Schemas['BatchResult'], list: List, type: UniversityType, ids: Ids): ListCheck {
+  const records = list.file?.records ?? [];
+  const errors = result.errors.filter(e => !comesWith(e, records[e.index], type, ids));
   const wrong = new Set(errors.map(e => e.index));
+  for (const { code, index } of errors)
+    if (code !== 'duplicate') ids.get(type.type)?.delete(memberOf(records[index], 'external_id'));
   const pending = new Set(result.errors.map(e => e.index).filter(index => !wrong.has(index))).size;
-  return { total: result.total, success: result.success + pending, pending, errors };
+  const errorsTotal = result.errors_total ?? null;
+  return { total: result.total, success: result.success + pending, pending, errors, errorsTotal };
 }
 
 /**
- * Tries lists without writing anything.
+ * Tries lists without writing anything, in their order. A list that cannot be tried holds up no other.
  *
  * @param onChange called with each list before and after its turn
  */
@@ -79,7 +74,6 @@ export async function checkLists(
       onChange({ ...list, error: null, check: checkOf(result, list, type, ids) }, false);
     } catch (error) {
       onChange({ ...list, check: null, error }, false);
-      return;
     }
   }
 }

@@ -163,7 +163,7 @@ t.test(
     await page.getByRole('button', { name: 'Check without importing' }).click();
     const checked = page.getByRole('row', { name: /student-positions/ });
     await checked.getByText('1 of 2 records can be imported').waitFor();
-    await checked.getByText('1 of them names a record of another of these lists.').waitFor();
+    await checked.getByText('1 of them refers to a record in another list here.').waitFor();
     await checked.getByText('line 3 · sp-2 · person_external_id').waitFor();
     t.equal(await page.getByText('1 of 1 records can be imported').count(), 6);
     t.same(await axe(), []);
