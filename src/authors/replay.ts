@@ -48,6 +48,8 @@ export function readRecording(text: string, from: string): RecordedExecution {
 export type Replay = {
   /** What is different, one line each; empty when it ran as it did then. */
   differences: string[];
+  /** Whether it failed then and ends well now. */
+  isMended: boolean;
   /** Host calls that were answered from the recording. */
   calls: number;
   outcome: ExecutionOutcome;
@@ -56,6 +58,8 @@ export type Replay = {
 const DIFFERENCES_MAX = 20;
 /** Differences whose place is looked for: each takes another run. */
 const PLACES_MAX = 5;
+/** Error of the call whose place is looked for. */
+const REFUSED = 'refused, so that its place is known';
 const SHOWN_CHARACTERS = 200;
 
 const shown = (value: unknown): string => {
@@ -65,7 +69,7 @@ const shown = (value: unknown): string => {
 
 const callText = (name: string, values: readonly RecordedValue[]): string => `${name}(${values.map(shown).join(', ')})`;
 
-/** What is different; `call` is the host call of this run that shows it, counted from 1. */
+/** What is different; `call` is the host call of this run that shows it, counted from 1; null for what no call shows. */
 type Difference = { text: string; call: number | null };
 
 /** Answers host calls from the recording, in its order, and notes what is asked otherwise. */
@@ -109,7 +113,7 @@ class Player {
 
   answer(name: string, args: readonly HostArgument[]): HostResult {
     this.#made++;
-    if (this.#made === this.#refused) return hostError(HOST_ERROR.unavailable, 'refused to find its place');
+    if (this.#made === this.#refused) return hostError(HOST_ERROR.unavailable, REFUSED);
     const now = args.map(value => this.masked(value));
     const at = this.#find(name, now);
     if (at === null) {
@@ -188,14 +192,12 @@ class Rerun {
     return { outcome: await this.#sandbox.run({ event, body: recorded, entry, context: player }), player };
   }
 
-  /**
-   * Where the author's code makes a host call: the call is refused, and the failure names the place, if the handler gives
-   * it back.
-   */
+  /** Runs again with this call refused, and reads its place from the failure. @returns empty if the handler hides it */
   async #placeOf(call: number): Promise<string> {
     const { outcome } = await this.run(call);
-    const frame = outcome.failure.split('\n').find(line => /^\s+at /.test(line));
-    return frame === undefined ? '' : ` ${frame.trim()}`;
+    const at = outcome.failure.lastIndexOf(REFUSED);
+    const [first, frame = ''] = at < 0 ? [''] : outcome.failure.slice(at).split('\n');
+    return first === REFUSED && /^\s+at /.test(frame) ? ` ${frame.trim()}` : '';
   }
 
   /** @returns the differences of a run, the first ones with their places */
@@ -239,7 +241,8 @@ export async function replay(
       compare('headers', headers, player.maskedHeaders(outcome.headers));
       compare('body', then.outcome.body, player.masked(outcome.body));
     }
-    return { differences: await rerun.placed(player), calls: player.answered, outcome };
+    const isMended = kind !== 'ok' && outcome.kind === 'ok';
+    return { differences: await rerun.placed(player), isMended, calls: player.answered, outcome };
   } finally {
     await rerun.close();
   }

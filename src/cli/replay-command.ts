@@ -74,7 +74,7 @@ async function recordingOf(
  *
  * @param execution number of a recorded execution, or a file with a recording
  * @param remote the service that has it; asked for a number alone
- * @returns what to print; the command ends with 1 when it ran otherwise than then
+ * @returns what to print; the command ends with 1 when it ran otherwise than then, and did not end well in place of a failure
  */
 export async function replayCommand(
   execution: string,
@@ -84,11 +84,18 @@ export async function replayCommand(
 ): Promise<Answer> {
   const module = await moduleOf(folder, flags.module);
   const recorded = await recordingOf(execution, module, remote, flags.save);
-  const { calls, differences, outcome } = await replay(module, recorded, configOf(flags.set));
-  const exitCode = differences.length > 0 ? 1 : 0;
+  const { calls, differences, isMended, outcome } = await replay(module, recorded, configOf(flags.set));
+  const exitCode = differences.length > 0 && !isMended ? 1 : 0;
   if (flags.json === true)
     return {
-      text: jsonText({ same: exitCode === 0, calls, differences, outcome: outcome.kind, failure: outcome.failure }),
+      text: jsonText({
+        same: differences.length === 0,
+        mended: isMended,
+        calls,
+        differences,
+        outcome: outcome.kind,
+        failure: outcome.failure,
+      }),
       exitCode,
     };
   const then = recorded.module_sha256;
@@ -101,7 +108,10 @@ export async function replayCommand(
     `${what}${which}: ${outcome.kind}, ${calls} host calls answered from the recording, ${outcome.runMs.toFixed(1)} ms`,
     ...outcome.log.map(({ text }) => `  ${text.replaceAll('\n', '\n    ')}`),
     ...(outcome.failure === '' ? [] : [`  ${outcome.failure.replaceAll('\n', '\n    ')}`]),
-    ...(exitCode === 0 ? ['it runs as it did then'] : ['it differs:', ...differences.map(line => `  ${line}`)]),
+    ...(differences.length === 0
+      ? ['it runs as it did then']
+      : ['it differs:', ...differences.map(line => `  ${line}`)]),
+    ...(isMended ? ['it failed then, and ends well now'] : []),
   ];
   return { text: lines.join('\n'), exitCode };
 }

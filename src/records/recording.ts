@@ -154,15 +154,15 @@ export class Recording {
   }
 
   /**
-   * Answers a host call and adds it. What `answer` throws reaches the guest as `internal`, so this is what is added.
+   * Makes a host call and adds it with its answer. What `run` throws reaches the guest as `internal`, so this is added.
    *
    * @returns the answer
-   * @throws what `answer` throws
+   * @throws what `run` throws
    */
   answer(
     name: string,
     args: ReadonlyArray<HostArgument>,
-    answer: () => HostResult | Promise<HostResult>,
+    run: () => HostResult | Promise<HostResult>,
   ): HostResult | Promise<HostResult> {
     const failed = (error: unknown): never => {
       this.add(name, args, hostError(HOST_ERROR.internal));
@@ -170,7 +170,7 @@ export class Recording {
     };
     let result: HostResult | Promise<HostResult>;
     try {
-      result = answer();
+      result = run();
     } catch (error) {
       return failed(error);
     }
