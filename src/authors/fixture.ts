@@ -132,7 +132,7 @@ function oneCase(lines: Lines, comment: string): FixtureCase {
     for (const [name, value] of Object.entries(one.host))
       if (!name.startsWith('kv ') && HOST[name]?.test(value) !== true)
         lines.fail(
-          `"${name}: ${value}" is nothing [Host] knows: user: 7, service_key: 1, grant: kv, or kv KEY = VALUE`,
+          `"${name}: ${value}" is nothing [Host] knows: user: 7, service_key: 1, roles: teacher, grant: kv, or kv KEY = VALUE`,
         );
   }
   one.body = textOf(lines) ?? '';

@@ -2,11 +2,24 @@ import { HOST_ERROR } from '../abi/host-functions.ts';
 import { type HostArgument, type HostResult, hostError } from '../abi/host-result.ts';
 import { messageOf } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
+import { parseDescription } from '../files/file-kind.ts';
+import { badEvent } from '../host/events.ts';
+import { badKey, badTtl, badValue, isInt64, MODE, parseKeys } from '../host/kv-arguments.ts';
 
 /** The host functions for tests of authors: what a plugin stores and sends is kept in memory, for the test to look at. */
 
 /** A file of a plugin in a test. */
-export type TestFile = { id: string; name: string; mime_type: string; file_type: string; bytes: Uint8Array };
+export type TestFile = {
+  id: string;
+  name: string;
+  mime_type: string;
+  file_type: string;
+  bytes: Uint8Array;
+  /** Who has uploaded it: only HTTP requests of this user read it. Without it, it is the plugin's own. */
+  user?: number | bigint | null;
+  /** When its time to live ends, in ms. */
+  ends?: number;
+};
 
 /** A request the plugin sent to another host. */
 export type OutgoingRequest = { method: string; url: string; headers: Record<string, string>; body: Uint8Array };
@@ -23,7 +36,7 @@ export type Outside = {
 
 /** What one plugin stores and sends in a test. */
 export class MemoryHost {
-  readonly kv = new Map<string, Uint8Array>();
+  readonly kv = new MemoryKv();
   readonly files = new Map<string, TestFile>();
   readonly requests: OutgoingRequest[] = [];
   /** Messages of `NotifyUser`, `NotifyChat` and `NotifyStudents`. */
@@ -43,52 +56,101 @@ const parks = (value: unknown): HostResult => {
 };
 const DONE: HostResult = { code: 0 };
 
-type Call = (host: MemoryHost, args: readonly HostArgument[]) => HostResult | Promise<HostResult>;
+/** Who an execution runs for. */
+export type Caller = { kind: 'http' | 'messenger' | 'call'; user: number | null };
 
-const isInt64 = (value: string): boolean =>
-  /^-?[0-9]{1,19}$/.test(value) && BigInt.asIntN(64, BigInt(value)) === BigInt(value);
+type Call = (host: MemoryHost, args: readonly HostArgument[], caller: Caller) => HostResult | Promise<HostResult>;
+
+/** Values by key, with their times to live. */
+class MemoryKv {
+  readonly #values = new Map<string, Uint8Array>();
+  /** When values end, in ms; those without a time to live are left out. */
+  readonly #ends = new Map<string, number>();
+
+  /** What has not ended. */
+  get values(): Map<string, Uint8Array> {
+    const now = Date.now();
+    for (const [key, end] of this.#ends)
+      if (end <= now) {
+        this.#ends.delete(key);
+        this.#values.delete(key);
+      }
+    return this.#values;
+  }
+
+  /** @param ttlSeconds 0: it stays */
+  set(key: string, value: Uint8Array, ttlSeconds: number): void {
+    this.#values.set(key, value);
+    if (ttlSeconds === 0) this.#ends.delete(key);
+    else this.#ends.set(key, Date.now() + ttlSeconds * 1000);
+  }
+
+  /** Gives a value that stays as long as the one before, unless there is another time to live. */
+  replace(key: string, value: Uint8Array, ttlSeconds: number): void {
+    const end = this.#ends.get(key);
+    this.set(key, value, ttlSeconds);
+    if (ttlSeconds === 0 && end !== undefined) this.#ends.set(key, end);
+  }
+}
 
 const KEY_VALUES: Record<string, Call> = {
   kv_get({ kv }, [key]) {
-    const value = kv.get(text(key));
+    const bad = badKey(text(key));
+    if (bad !== null) return bad;
+    const value = kv.values.get(text(key));
     return value === undefined ? hostError(HOST_ERROR.notFound) : { code: value.length, data: value };
   },
-  kv_set({ kv }, [key, value]) {
-    kv.set(text(key), bytes(value));
+  kv_set({ kv }, [key, value, ttl]) {
+    const bad = badKey(text(key)) ?? badValue(bytes(value), 'value') ?? badTtl(int(ttl));
+    if (bad !== null) return bad;
+    kv.set(text(key), bytes(value), int(ttl));
     return DONE;
   },
-  kv_delete: ({ kv }, [key]) => ({ code: kv.delete(text(key)) ? 1 : 0 }),
+  kv_delete: ({ kv }, [key]) => badKey(text(key)) ?? { code: kv.values.delete(text(key)) ? 1 : 0 },
   kv_list({ kv }, [prefix, after, limit]) {
-    const max = int(limit) === 0 ? LIMITS.kvListMax : int(limit);
-    const all = [...kv.keys()].filter(k => k.startsWith(text(prefix)) && k > text(after)).sort();
+    if (int(limit) < 0) return hostError(HOST_ERROR.invalid, 'the limit is below zero');
+    const max = int(limit) === 0 ? LIMITS.kvListMax : Math.min(int(limit), LIMITS.kvListMax);
+    const all = [...kv.values.keys()].filter(k => k.startsWith(text(prefix)) && k > text(after)).sort();
     const keys = all.slice(0, max);
     return parks({ keys, next: all.length > max ? keys.at(-1) : null });
   },
-  kv_get_many({ kv }, [keys]) {
-    const names: string[] = JSON.parse(text(keys));
-    const encoded = (name: string): string | null => {
-      const value = kv.get(name);
+  kv_get_many({ kv }, [given]) {
+    const keys = parseKeys(text(given));
+    if (!Array.isArray(keys)) return keys;
+    const { values } = kv;
+    const encoded = (key: string): string | null => {
+      const value = values.get(key);
       return value === undefined ? null : Buffer.from(value).toString('base64');
     };
-    return parks(Object.fromEntries(names.map(name => [name, encoded(name)])));
+    return parks(`{${keys.map(key => `${JSON.stringify(key)}:${JSON.stringify(encoded(key))}`).join(',')}}`);
   },
-  kv_update({ kv }, [key, mode, expected, value]) {
-    const present = kv.get(text(key));
+  kv_update({ kv }, [key, mode, expected, value, ttl]) {
+    const bad =
+      badKey(text(key)) ??
+      badValue(bytes(expected), 'expected value') ??
+      badValue(bytes(value), 'value') ??
+      badTtl(int(ttl));
+    if (bad !== null) return bad;
+    const present = kv.values.get(text(key));
     const writes =
-      int(mode) === 0 ? present === undefined : present !== undefined && Buffer.compare(present, bytes(expected)) === 0;
+      int(mode) === MODE.ifAbsent
+        ? present === undefined
+        : present !== undefined && Buffer.compare(present, bytes(expected)) === 0;
     if (!writes) return { code: 0, data: Uint8Array.of(present === undefined ? 0 : 1), body: present };
-    kv.set(text(key), bytes(value));
+    kv.set(text(key), bytes(value), int(ttl));
     return { code: 1 };
   },
-  kv_increment({ kv }, [key, delta]) {
-    const present = Buffer.from(kv.get(text(key)) ?? Buffer.from('0')).toString();
+  kv_increment({ kv }, [key, delta, ttl]) {
+    const bad = badKey(text(key)) ?? badTtl(int(ttl));
+    if (bad !== null) return bad;
+    const present = Buffer.from(kv.values.get(text(key)) ?? Buffer.from('0')).toString();
     const sum = isInt64(present) ? BigInt(present) + BigInt.asIntN(64, BigInt(delta as bigint)) : null;
     if (sum === null || !isInt64(String(sum)))
       return hostError(
         HOST_ERROR.invalid,
         'the value is not the decimal text of an int64, or the sum is outside of it',
       );
-    kv.set(text(key), Buffer.from(String(sum)));
+    kv.replace(text(key), Buffer.from(String(sum)), int(ttl));
     return parks(String(sum));
   },
 };
@@ -104,26 +166,42 @@ const refOf = ({ bytes: content, file_type, id, mime_type, name }: TestFile): ob
 /** Set in the result of `file_read_into` for the last chunk. */
 const END_OF_FILE = 1 << 30;
 
+/** The file if the execution may read it, as the service has it (docs/files.md "Who may read"). */
+function readable({ files }: MemoryHost, id: HostArgument | undefined, { kind, user }: Caller): TestFile | undefined {
+  const file = files.get(text(id));
+  if (file === undefined || (file.ends !== undefined && file.ends <= Date.now())) return undefined;
+  if (file.user === undefined || file.user === null) return file;
+  return kind === 'http' && user === Number(file.user) ? file : undefined;
+}
+
 const FILES: Record<string, Call> = {
-  file_meta({ files }, [id]) {
-    const file = files.get(text(id));
+  file_meta(host, [id], caller) {
+    const file = readable(host, id, caller);
     return file === undefined ? hostError(HOST_ERROR.notFound) : parks(refOf(file));
   },
-  file_url: ({ files }, [id]) => (files.has(text(id)) ? parks('') : hostError(HOST_ERROR.notFound)),
-  file_read_into({ files }, [id, offset, length]) {
-    const file = files.get(text(id));
+  file_url: (host, [id], caller) =>
+    readable(host, id, caller) === undefined ? hostError(HOST_ERROR.notFound) : parks(''),
+  file_read_into(host, [id, offset, length], caller) {
+    const file = readable(host, id, caller);
     if (file === undefined) return hostError(HOST_ERROR.notFound);
     const from = Number(offset);
+    if (from < 0) return hostError(HOST_ERROR.invalid, 'the offset is below zero');
     const chunk = file.bytes.subarray(from, from + Math.min(int(length), LIMITS.fileChunkBytesMax));
     const isEnd = from + chunk.length >= file.bytes.length;
     return { code: chunk.length | (isEnd ? END_OF_FILE : 0), data: chunk };
   },
   file_store({ files }, [order, content]) {
-    const { file_type, mime_type, name }: TestFile = JSON.parse(text(order));
-    const id = (files.size + 1).toString(16).padStart(32, '0');
-    const file = { id, name, mime_type, file_type, bytes: bytes(content) };
-    files.set(id, file);
-    return parks(refOf(file));
+    const said: { name: string; mime_type: string; file_type: string; ttl_ms?: number } = JSON.parse(text(order));
+    try {
+      const { fileType, mimeType, name } = parseDescription(said);
+      const id = (files.size + 1).toString(16).padStart(32, '0');
+      const ends = said.ttl_ms === undefined ? {} : { ends: Date.now() + said.ttl_ms };
+      const file = { id, name, mime_type: mimeType, file_type: fileType, bytes: bytes(content), ...ends };
+      files.set(id, file);
+      return parks(refOf(file));
+    } catch (error) {
+      return hostError(HOST_ERROR.invalid, messageOf(error));
+    }
   },
 };
 
@@ -145,6 +223,8 @@ const TALK: Record<string, Call> = {
     return parks({ queued: 1, unreachable: 0 });
   },
   event_publish({ events }, [name, payload]) {
+    const bad = badEvent(text(name), text(payload));
+    if (bad !== null) return bad;
     events.push({ name: text(name), payload: JSON.parse(text(payload)) });
     return DONE;
   },
@@ -184,9 +264,10 @@ export function answerCall(
   host: MemoryHost,
   name: string,
   args: readonly HostArgument[],
+  caller: Caller,
 ): HostResult | Promise<HostResult> {
   const call = CALLS[name];
-  if (call !== undefined) return call(host, args);
+  if (call !== undefined) return call(host, args, caller);
   return hostError(
     HOST_ERROR.unavailable,
     `${name} is not there in plugin test; plugin dev has databases and everything else`,

@@ -19,7 +19,7 @@ import { buildProject, endBuilds } from '../projects/build-project.ts';
 import { readProject } from '../projects/project.ts';
 import { type HttpAuth, hostBearerOf, httpEvent } from '../triggers/trigger-event.ts';
 import { AuthorSandbox } from './author-sandbox.ts';
-import { answerCall, MemoryHost, type Outside, type TestFile } from './memory-host.ts';
+import { answerCall, type Caller, MemoryHost, type Outside, type TestFile } from './memory-host.ts';
 import { type Refusal, refusalOf, type TestCaller } from './test-refusal.ts';
 
 /** Runs the module of a plugin in the sandbox of the service, for tests of its author (`plugin-host/test`). */
@@ -69,6 +69,7 @@ export type HTTPAnswer = Ended & {
 };
 
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const;
+const ENTRIES = { http: ENTRY.handle, messenger: ENTRY.message, call: ENTRY.call } as const;
 const NO_BEARER = hostBearerOf(['plugin-host-test-']);
 
 function jsonOf(text: string): unknown {
@@ -96,7 +97,7 @@ const endedOf = ({ failure, kind, log, runMs }: ExecutionOutcome): Ended => ({
 /** The statuses of the service for executions that give no answer. */
 const STATUS: Record<string, number> = { ok: 204, deadline: 504, memory_budget: 503, no_slot: 503, queue_full: 503 };
 
-type Context = { host: MemoryHost; permissions: ReadonlySet<string> };
+type Context = { host: MemoryHost; permissions: ReadonlySet<string>; caller: Caller };
 
 /** Bytes of a body, and its type where it is JSON. */
 function bodyOf(body: unknown): { bytes: Uint8Array | null; type: Record<string, string> } {
@@ -157,11 +158,11 @@ export class TestHost {
     this.#sandbox = new AuthorSandbox<Context>(bytes, {
       config: options.config ?? {},
       timeoutMs: this.#timeoutMs,
-      dispatch(row, args, { host, permissions }) {
+      dispatch(row, args, { caller, host, permissions }) {
         const needed = row.permission === 'plugins:call' ? callPermission(String(args[0])) : row.permission;
         return needed !== null && !permissions.has(needed)
           ? hostError(HOST_ERROR.denied)
-          : answerCall(host, row.name, args);
+          : answerCall(host, row.name, args, caller);
       },
     });
     this.manifest = this.#sandbox.manifest;
@@ -173,11 +174,11 @@ export class TestHost {
 
   /** What the plugin has stored: text or bytes by key. */
   get kv(): Map<string, Uint8Array> {
-    return this.#host.kv;
+    return this.#host.kv.values;
   }
   /** The text of a key; null when it is absent. */
   kvText(key: string): string | null {
-    const value = this.#host.kv.get(key);
+    const value = this.#host.kv.values.get(key);
     return value === undefined ? null : Buffer.from(value).toString();
   }
   get files(): Map<string, TestFile> {
@@ -234,7 +235,7 @@ export class TestHost {
       auth: authOf(options),
       hostBearer: NO_BEARER,
     });
-    const outcome = await this.#run(event, bytes, ENTRY.handle, options);
+    const outcome = await this.#run('http', event, bytes, options);
     const body = Buffer.from(outcome.body);
     const status = outcome.status || (STATUS[outcome.kind] ?? 502);
     const text = body.toString();
@@ -260,7 +261,7 @@ export class TestHost {
       files,
     };
     const event = { kind: 'messenger', trigger: name, request_id: 'test', deadline_ms: this.#timeoutMs, message };
-    const outcome = await this.#run(JSON.stringify(event), null, ENTRY.message, options);
+    const outcome = await this.#run('messenger', JSON.stringify(event), null, options);
     return { ...endedOf(outcome), replies: this.#host.replies };
   }
 
@@ -270,17 +271,18 @@ export class TestHost {
     const call = { from: options.from ?? 'test', function: name, auth: authOf(options) };
     const event = { kind: 'call', trigger: name, request_id: 'test', deadline_ms: this.#timeoutMs, call };
     const bytes = value instanceof Uint8Array ? value : Buffer.from(JSON.stringify(value));
-    const outcome = await this.#run(JSON.stringify(event), bytes, ENTRY.call, options);
+    const outcome = await this.#run('call', JSON.stringify(event), bytes, options);
     const output = Buffer.from(outcome.output);
     return { ...endedOf(outcome), bytes: output, value: jsonOf(output.toString()) };
   }
 
-  #run(event: string, body: Uint8Array | null, entry: number, options: CallOptions): Promise<ExecutionOutcome> {
-    const { grant, kv } = options;
-    for (const [key, value] of Object.entries(kv ?? {})) this.#host.kv.set(key, Buffer.from(value));
+  #run(kind: Caller['kind'], event: string, body: Uint8Array | null, options: CallOptions): Promise<ExecutionOutcome> {
+    const { grant, kv, user } = options;
+    for (const [key, value] of Object.entries(kv ?? {})) this.#host.kv.set(key, Buffer.from(value), 0);
     this.#host.replies = [];
     const permissions = new Set(grant ?? permissionsOf(this.manifest));
-    return this.#sandbox.run({ event, body, entry, context: { host: this.#host, permissions } });
+    const caller = { kind, user: user === undefined ? null : Number(user) };
+    return this.#sandbox.run({ event, body, entry: ENTRIES[kind], context: { host: this.#host, permissions, caller } });
   }
 
   /** Ends the threads. A test ends without it, too. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { HOST_ERROR } from '../abi/host-functions.ts';
-import { hostError } from '../abi/host-result.ts';
+import { type HostResult, hostError } from '../abi/host-result.ts';
 import { JsonBoundError, parseBoundedJson } from '../base/bounded-json.ts';
 import { messageOf } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
@@ -21,6 +21,19 @@ function payloadProblem(text: string): string | null {
   }
 }
 
+/** Why an event is refused, or null. @param data its payload, as JSON */
+export function badEvent(type: string, data: string): HostResult | null {
+  if (!NAME.test(type))
+    return hostError(
+      HOST_ERROR.invalid,
+      'the name of an event has 1 to 128 letters, digits, _ . : / and -, and begins with a letter or digit',
+    );
+  if (Buffer.byteLength(data) > LIMITS.eventBytesMax)
+    return hostError(HOST_ERROR.tooLarge, `the payload is larger than ${LIMITS.eventBytesMax} bytes (eventBytesMax)`);
+  const problem = payloadProblem(data);
+  return problem === null ? null : hostError(HOST_ERROR.invalid, `the payload is refused: ${problem}`);
+}
+
 /** @param publish stores the event and has it delivered */
 export function eventHandlers(publish: (event: NewEvent) => Promise<void>): Record<'event_publish', HostHandler> {
   const published = new WeakMap<PermittedCall, number>();
@@ -28,18 +41,8 @@ export function eventHandlers(publish: (event: NewEvent) => Promise<void>): Reco
     async event_publish(call, args) {
       const type = args.text(0);
       const data = args.text(1);
-      if (!NAME.test(type))
-        return hostError(
-          HOST_ERROR.invalid,
-          'the name of an event has 1 to 128 letters, digits, _ . : / and -, and begins with a letter or digit',
-        );
-      if (Buffer.byteLength(data) > LIMITS.eventBytesMax)
-        return hostError(
-          HOST_ERROR.tooLarge,
-          `the payload is larger than ${LIMITS.eventBytesMax} bytes (eventBytesMax)`,
-        );
-      const problem = payloadProblem(data);
-      if (problem !== null) return hostError(HOST_ERROR.invalid, `the payload is refused: ${problem}`);
+      const bad = badEvent(type, data);
+      if (bad !== null) return bad;
       const count = (published.get(call) ?? 0) + 1;
       if (count > LIMITS.eventsPerExecution)
         return hostError(

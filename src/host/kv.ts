@@ -1,10 +1,10 @@
-import { z } from 'zod';
 import { HOST_ERROR } from '../abi/host-functions.ts';
 import { type HostResult, hostError } from '../abi/host-result.ts';
 import { CallTooLate } from '../base/gatherer.ts';
 import { LIMITS } from '../base/limits.ts';
 import { type Database, isUnavailable } from '../db/database.ts';
 import type { HostHandler } from './host-functions.ts';
+import { badKey, badTtl, badValue, isInt64, MODE, parseKeys } from './kv-arguments.ts';
 import { makeKvReads } from './kv-reads.ts';
 import { makeKvWrites } from './kv-writes.ts';
 
@@ -30,55 +30,6 @@ const INCREMENT = {
   name: 'kv_increment',
   text: 'SELECT total, present FROM plugin_kv_increment($1, $2, $3::bigint, $4::int)',
 };
-
-/** Modes of `kv_update` (docs/abi.md). */
-const MODE = { ifAbsent: 0, ifEqual: 1 } as const;
-
-function badKey(key: string): HostResult | null {
-  if (key === '') return hostError(HOST_ERROR.invalid, 'the key is empty');
-  if (key.includes('\0')) return hostError(HOST_ERROR.invalid, 'the key contains a NUL character');
-  const bytes = Buffer.byteLength(key);
-  if (bytes > LIMITS.kvKeyBytesMax)
-    return hostError(HOST_ERROR.tooLarge, `the key has ${bytes} bytes; at most ${LIMITS.kvKeyBytesMax} are allowed`);
-  return null;
-}
-
-function badValue(value: Uint8Array, name: string): HostResult | null {
-  if (value.length <= LIMITS.kvValueBytesMax) return null;
-  return hostError(
-    HOST_ERROR.tooLarge,
-    `the ${name} has ${value.length} bytes; at most ${LIMITS.kvValueBytesMax} are allowed`,
-  );
-}
-
-const badTtl = (ttl: number): HostResult | null =>
-  ttl < 0 ? hostError(HOST_ERROR.invalid, 'the time to live is below zero') : null;
-
-const keyList = z.array(z.string());
-
-/** The keys of `kv_get_many` without duplicates, or why they are refused. */
-function parseKeys(json: string): string[] | HostResult {
-  let value: unknown;
-  try {
-    value = JSON.parse(json);
-  } catch {
-    return hostError(HOST_ERROR.invalid, 'the keys are not JSON; they must be an array of strings');
-  }
-  const parsed = keyList.safeParse(value);
-  if (!parsed.success) return hostError(HOST_ERROR.invalid, 'the keys must be a JSON array of strings');
-  const keys = parsed.data;
-  if (keys.length > LIMITS.kvManyKeysMax)
-    return hostError(
-      HOST_ERROR.tooLarge,
-      `the call has ${keys.length} keys; at most ${LIMITS.kvManyKeysMax} are allowed in one call`,
-    );
-  for (const [k, key] of keys.entries()) {
-    const bad = badKey(key);
-    if (bad !== null) return { ...bad, data: `/${k}: ${String(bad.data)}` };
-    if (!key.isWellFormed()) return hostError(HOST_ERROR.invalid, `/${k}: the key contains half a surrogate pair`);
-  }
-  return [...new Set(keys)];
-}
 
 type PlainFunction = 'kv_get' | 'kv_set' | 'kv_delete' | 'kv_list';
 type AtomicFunction = 'kv_get_many' | 'kv_update' | 'kv_increment';
@@ -221,7 +172,3 @@ function atomicHandlers(db: Database): Record<AtomicFunction, HostHandler> {
 
 const ABSENT = Uint8Array.of(0);
 const PRESENT = Uint8Array.of(1);
-
-function isInt64(text: string): boolean {
-  return /^-?[0-9]{1,19}$/.test(text) && BigInt.asIntN(64, BigInt(text)) === BigInt(text);
-}

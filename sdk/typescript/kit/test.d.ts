@@ -75,7 +75,15 @@ export type HTTPAnswer = Ended & {
   json: PluginJSON;
 };
 
-export type TestFile = { id: string; name: string; mime_type: string; file_type: string; bytes: Uint8Array };
+export type TestFile = {
+  id: string;
+  name: string;
+  mime_type: string;
+  file_type: string;
+  bytes: Uint8Array;
+  /** Who has uploaded it: only HTTP requests of this user read it. Without it, it is the plugin's own. */
+  user?: number | bigint | null;
+};
 export type TestMessage = { text: string; files: Array<{ file: { id: string; name: string }; caption?: string }> };
 
 /** A plugin in the sandbox of the service, and what it stores and sends. Data stay from call to call. */
