@@ -7,6 +7,7 @@ import { POSITIONS_BYTES_MAX, POSITIONS_SECTION } from '../../src/abi/positions.
 import { OperatorError } from '../../src/base/errors.ts';
 import { findOptional, missingPackage, pinnedVersion } from '../../src/base/optional-package.ts';
 import { describeModule } from '../describe-module.ts';
+import { kindsOf, missingRequirements, type Source } from '../source-warnings.ts';
 import { type CodeMap, placesOf, positionsSection, readCodeMap } from './code-map.ts';
 
 /**
@@ -116,7 +117,7 @@ function diagnosticLine({ code, message, range, relatedRange }: Diagnostic, root
   return `${name}:${before.length}:${(before.at(-1) ?? '').length + 1}: ${text}\n    ${line.trim()}`;
 }
 
-type Compiled = { binary: Uint8Array; map: CodeMap; warnings: string[] };
+type Compiled = { binary: Uint8Array; map: CodeMap; warnings: string[]; sources: Source[] };
 
 async function compile(input: string, root: string): Promise<Compiled> {
   const { default: asc } = await loadCompiler(root, input);
@@ -134,8 +135,12 @@ async function compile(input: string, root: string): Promise<Compiled> {
     const file = path.resolve(root, base, name);
     // The options of the kit: those a plugin's own file extends, and those of a plugin without one.
     if (file === path.join(root, 'kit', CONFIG_FILE)) return read(path.join(KIT, CONFIG_FILE));
-    return read(file) ?? (file === path.join(root, CONFIG_FILE) ? read(path.join(KIT, CONFIG_FILE)) : null);
+    const text = read(file);
+    const shown = path.relative(root, file);
+    if (text !== null && file.endsWith('.ts') && !shown.includes('node_modules')) sources.push({ name: shown, text });
+    return text ?? (file === path.join(root, CONFIG_FILE) ? read(path.join(KIT, CONFIG_FILE)) : null);
   };
+  const sources: Source[] = [];
   const written = new Map<string, string | Uint8Array>();
   const messages: string[] = [];
   const diagnostics: Diagnostic[] = [];
@@ -156,7 +161,7 @@ async function compile(input: string, root: string): Promise<Compiled> {
     const mistakes = lines(ERROR);
     throw new Error(mistakes.length > 0 ? mistakes.join('\n') : `${messages.join('')}${error?.message ?? ''}`);
   }
-  return { binary, map: readCodeMap(binary, map), warnings: lines(WARNING) };
+  return { binary, map: readCodeMap(binary, map), warnings: lines(WARNING), sources };
 }
 
 /** Asks for the manifest. @throws Error with the author's lines where the top level of the plugin fails */
@@ -180,14 +185,15 @@ async function describe({ binary, map }: Compiled): Promise<string> {
  */
 export async function compilePlugin(input: string): Promise<BuiltPlugin> {
   const compiled = await compile(input, rootOf(input));
-  const manifest = new TextEncoder().encode(await describe(compiled));
-  const module = withCustomSection(compiled.binary, 'plugin.manifest', manifest);
+  const manifest = await describe(compiled);
+  const module = withCustomSection(compiled.binary, 'plugin.manifest', new TextEncoder().encode(manifest));
+  const denied = missingRequirements(compiled.sources, 'as', kindsOf(manifest));
   const positions = positionsSection(compiled.map);
   // A plugin of so many lines is named by its functions alone.
   const isShort = positions.length <= POSITIONS_BYTES_MAX;
   return {
     module: isShort ? withCustomSection(module, POSITIONS_SECTION, positions) : module,
-    warnings: compiled.warnings,
+    warnings: [...compiled.warnings, ...denied],
   };
 }
 

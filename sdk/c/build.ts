@@ -8,6 +8,7 @@ import { withCustomSection } from '../../src/abi/custom-section.ts';
 import { messageOf, OperatorError } from '../../src/base/errors.ts';
 import { describeModule } from '../describe-module.ts';
 import { withPositions } from '../dwarf/with-positions.ts';
+import { sourceWarnings } from '../source-warnings.ts';
 
 /** Builds a plugin from C with the clang of the machine and wasi-libc. */
 
@@ -217,10 +218,10 @@ export async function buildPlugin(input: string): Promise<{ module: Uint8Array; 
     const units = sourcesOf(root).map((source, k) => ({ source, object: path.join(directory, `${k}.o`) }));
     const warnings = await compileAll(root, target, units);
     const linked = withPositions(await link(root, target, units, directory), root);
-    const manifest = new TextEncoder().encode(await describeModule(linked.module));
+    const manifest = await describeModule(linked.module);
     return {
-      module: withCustomSection(linked.module, 'plugin.manifest', manifest),
-      warnings: [...warnings, ...linked.warnings],
+      module: withCustomSection(linked.module, 'plugin.manifest', new TextEncoder().encode(manifest)),
+      warnings: [...warnings, ...linked.warnings, ...sourceWarnings(root, 'c', manifest)],
     };
   } finally {
     fs.rmSync(directory, { recursive: true, force: true });

@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import { withCustomSection } from '../../src/abi/custom-section.ts';
 import { messageOf, OperatorError } from '../../src/base/errors.ts';
 import { describeModule } from '../describe-module.ts';
+import { sourceWarnings } from '../source-warnings.ts';
 
 /** Builds a plugin from Go with the toolchain of the machine. */
 
@@ -40,40 +41,9 @@ const mistakes = (text: string): string =>
     .map(line => line.replace(/^\.\//, ''))
     .join('\n');
 
-/** Calls that build and find nothing in the sandbox: the package, what of it is called, and what would be right. */
-const LACKING: ReadonlyArray<[packageName: string, used: RegExp, advice: string]> = [
-  [
-    'os',
-    /\bos\.(?:ReadFile|WriteFile|Open|OpenFile|Create|CreateTemp|ReadDir|Mkdir\w*|Remove\w*|Rename|Stat)\b/,
-    'a plugin has no file system: embed what it reads (//go:embed), or use ctx.FileRead and ctx.FileStore',
-  ],
-  [
-    'net/http',
-    /\bhttp\.(?:Get|Post|PostForm|Head|DefaultClient|Client|NewRequest\w*|ListenAndServe\w*)\b/,
-    'a plugin has no network of its own: use ctx.HTTPRequest',
-  ],
-  ['net', /\bnet\.(?:Dial|Listen|Lookup)\w*/, 'a plugin has no network of its own: use ctx.HTTPRequest'],
-  ['os/exec', /\bexec\.(?:Command|LookPath)\w*/, 'a plugin starts no programs'],
-];
-
-/** Where the package of a plugin uses what a sandbox does not have, one line each. */
-function lackingIn(directory: string): string[] {
-  const sources = fs.readdirSync(directory).filter(file => file.endsWith('.go') && !file.endsWith('_test.go'));
-  return sources.sort().flatMap(file => {
-    const text = fs.readFileSync(path.join(directory, file), 'utf8');
-    const imported = LACKING.filter(([name]) => text.includes(`"${name}"`));
-    return text.split('\n').flatMap((line, k) =>
-      imported.flatMap(([, used, advice]) => {
-        const found = used.exec(line.replace(/\/\/.*/, ''));
-        return found === null ? [] : [`${file}:${k + 1}:${found.index + 1}: ${found[0]} fails when it runs: ${advice}`];
-      }),
-    );
-  });
-}
-
 /**
  * @param input path of a file of the plugin's package
- * @returns the module with its manifest, and warnings about what cannot work in a sandbox, one line each
+ * @returns the module with its manifest, and warnings about calls that cannot work, one line each
  * @throws Error with the mistakes of the compiler; OperatorError without a toolchain
  */
 export async function buildPlugin(input: string): Promise<{ module: Uint8Array; warnings: string[] }> {
@@ -103,8 +73,11 @@ export async function buildPlugin(input: string): Promise<{ module: Uint8Array; 
       throw new Error(hasText(error) && error.stderr !== '' ? mistakes(error.stderr) : messageOf(error));
     });
     const built = fs.readFileSync(out);
-    const manifest = new TextEncoder().encode(await describeModule(built));
-    return { module: withCustomSection(built, 'plugin.manifest', manifest), warnings: lackingIn(source) };
+    const manifest = await describeModule(built);
+    return {
+      module: withCustomSection(built, 'plugin.manifest', new TextEncoder().encode(manifest)),
+      warnings: sourceWarnings(source, 'go', manifest),
+    };
   } finally {
     fs.rmSync(directory, { recursive: true, force: true });
   }

@@ -7,6 +7,7 @@ import { withCustomSection } from '../../src/abi/custom-section.ts';
 import { messageOf, OperatorError } from '../../src/base/errors.ts';
 import { describeModule } from '../describe-module.ts';
 import { withPositions } from '../dwarf/with-positions.ts';
+import { sourceWarnings } from '../source-warnings.ts';
 
 /** Builds a plugin from Rust with the toolchain of the machine. */
 
@@ -118,9 +119,9 @@ export async function buildPlugin(input: string): Promise<{ module: Uint8Array; 
       `${path.join(directory, 'Cargo.toml')}: the package makes no module; it needs [lib] with crate-type = ["cdylib"]`,
     );
   const { module, warnings } = withPositions(new Uint8Array(fs.readFileSync(file)), directory);
-  const manifest = new TextEncoder().encode(await describeModule(module));
+  const manifest = await describeModule(module);
   return {
-    module: withCustomSection(module, 'plugin.manifest', manifest),
-    warnings: [...warningsOf(lines), ...warnings],
+    module: withCustomSection(module, 'plugin.manifest', new TextEncoder().encode(manifest)),
+    warnings: [...warningsOf(lines), ...warnings, ...sourceWarnings(directory, 'rust', manifest)],
   };
 }

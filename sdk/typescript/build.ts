@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { withCustomSection } from '../../src/abi/custom-section.ts';
 import { findOptional, missingPackage } from '../../src/base/optional-package.ts';
 import { parseManifest } from '../../src/plugins/manifest.ts';
+import { missingRequirements, type Source } from '../source-warnings.ts';
 import { BRIDGED, numberOf, SPECIAL_FUNCTIONS } from './engine/glue.ts';
 import { linkPlugin } from './engine/link-plugin.ts';
 import { positionsOf, readMappings } from './engine/positions-of.ts';
@@ -132,32 +133,11 @@ function startWarnings(asked: readonly Asked[], map: SourceMapPayload): string[]
   return [...new Set(lines)];
 }
 
-/** Functions of a handler's context, by the permission they need and the requirement that gives it. */
-const NEEDS: ReadonlyArray<[permission: string, requirement: string, call: RegExp]> = [
-  ['kv', 'KV', /\.KV[A-Z]\w*\(/],
-  ['sql', 'Database', /\.Database\(/],
-  ['network', 'HTTP', /\.HTTP(?:Request|Get|Post)\(/],
-  ['notify', 'NotifyReq', /\.Notify(?:User|Chat|Students)\(/],
-  ['events', 'EventsReq', /\.PublishEvent\(/],
-  ['plugins:call', 'PluginDep', /\.CallPlugin(?:Into|Raw)?\(/],
-  ['file', 'File', /\.File(?:Meta|Read|ReadAll|URL|Store|StoreWithTTL)\(/],
-];
-
-/** Calls in the author's files that will be denied, because the plugin does not require them: a line for each permission. */
-function missingRequirements(sources: readonly string[], root: string, permissions: ReadonlySet<string>): string[] {
-  const own = sources.filter(s => !s.startsWith(OF_KIT) && !s.includes('node_modules'));
-  return NEEDS.filter(([permission]) => !permissions.has(permission)).flatMap(([, requirement, call]) => {
-    for (const source of own) {
-      const lines = fs.readFileSync(path.resolve(root, source), 'utf8').split('\n');
-      const line = lines.findIndex(text => call.test(text) && !/^\s*(\/\/|\*)/.test(text));
-      if (line < 0) continue;
-      const [name = ''] = call.exec(lines[line] ?? '') ?? [];
-      const where = `${source}:${line + 1}:${(lines[line] ?? '').indexOf(name) + 1}`;
-      return [`${where}: this call is denied without the requirement ${requirement}(...)`];
-    }
-    return [];
-  });
-}
+/** The author's files in a bundle. */
+const ownSources = (sources: readonly string[], root: string): Source[] =>
+  sources
+    .filter(s => !s.startsWith(OF_KIT) && !s.includes('node_modules'))
+    .map(name => ({ name, text: fs.readFileSync(path.resolve(root, name), 'utf8') }));
 
 /**
  * @param input path of the plugin's entry file
@@ -182,7 +162,10 @@ export async function buildPlugin(input: string): Promise<BuiltPlugin> {
   const linked = linkPlugin(engine, permissions, new TextEncoder().encode(code), positions);
   const module = withCustomSection(linked, 'plugin.manifest', new TextEncoder().encode(manifest));
   const start = read.manifest.start === 'once' ? [] : startWarnings(asked, named);
-  return { module, warnings: [...warnings, ...start, ...missingRequirements(named.sources, root, permissions)] };
+  return {
+    module,
+    warnings: [...warnings, ...start, ...missingRequirements(ownSources(named.sources, root), 'ts', permissions)],
+  };
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -25,6 +25,7 @@ const FILES = [
   'sdk/dwarf/with-positions.ts',
   'sdk/go/build.ts',
   'sdk/rust/build.ts',
+  'sdk/source-warnings.ts',
   'sdk/schema/manifest.json',
   'sdk/schema/plugin-host.json',
   'sdk/typescript/build.ts',

@@ -136,7 +136,10 @@ function collisions(m: Manifest): FieldError[] {
   const routes = new Map<string, string>();
   m.triggers.forEach((t, i) => {
     if (names.has(t.name))
-      errors.push({ pointer: `/triggers/${i}/name`, message: `the name "${t.name}" is used twice` });
+      errors.push({
+        pointer: `/triggers/${i}/name`,
+        message: `the name "${t.name}" is used twice: rename one of the triggers`,
+      });
     names.set(t.name, i);
     if (t.type !== 'http') return;
     for (const method of new Set(t.methods)) {

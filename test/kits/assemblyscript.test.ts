@@ -249,6 +249,12 @@ const IMPORT_ALL = `import { ${[
   .filter(name => name !== '')
   .join(', ')} } from "plugin-host";\n`;
 
+const REQUIRES = [
+  ...['KV("")', 'Database("")', 'HTTP("")', 'NotifyReq("")', 'EventsReq("")', 'PluginDep("menu", "")', 'File("")'],
+]
+  .map(requirement => `.Requires(${requirement.replace('""', '"Shown"')}.Build())`)
+  .join('');
+
 /** A plugin of the code a page shows: functions stand at the top, everything else is done in a handler. */
 function pluginOf(code: string): string {
   if (code.startsWith('import ')) return code;
@@ -260,7 +266,7 @@ function pluginOf(code: string): string {
   }
   const known = 'auth: HTTPAuthInfo, page: string, name: string, url: string, chatID: string, picture: ArrayBuffer';
   return `${IMPORT_ALL}
-Plugin("page", "Page", "1.0.0").HTTP("run", "/run", ["GET"], run)${functions.map(([, name]) => `.Function("${name}", ${name})`).join('')};
+Plugin("page", "Page", "1.0.0")${REQUIRES}.HTTP("run", "/run", ["GET"], run)${functions.map(([, name]) => `.Function("${name}", ${name})`).join('')};
 function run(ctx: Context): void { shown(ctx, ctx.HTTP.Auth!, "", "", "", "", new ArrayBuffer(0), new ArrayBuffer(0)); }
 function shown(ctx: Context, ${known}, bytes: ArrayBuffer): void { if (page.length == 0) {\n${rest}\n} }
 ${functions.map(([whole]) => whole).join('\n')}`;

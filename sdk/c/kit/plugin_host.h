@@ -708,8 +708,9 @@ PH_CHECKED ph_code ph_publish_event(ph_text name, const ph_value *payload);
 PH_CHECKED ph_code ph_call_plugin(ph_text target, ph_text function, const ph_value *value, const ph_value **answer);
 
 /**
- * Calls a function of another plugin with a value and writes the text of its answer into a buffer of yours.
- * `length` is set to its bytes; an answer that does not fit is PH_TOO_LARGE, and nothing is written.
+ * Calls a function of another plugin with a value and writes the bytes of its answer into a buffer of yours; no NUL is
+ * added. `*length` becomes their number. An answer that does not fit is PH_TOO_LARGE: the other plugin has run, but
+ * neither the buffer nor `*length` is written.
  */
 PH_CHECKED ph_code ph_call_plugin_into(
   ph_text target, ph_text function, const ph_value *value, void *buffer, size_t size, size_t *length);

@@ -212,9 +212,11 @@ export class Context {
 
   // ---------- other hosts: the requirement HTTP ----------
 
+  /** Gets an address of a host the administrator allows. Any status is an answer; no answer is a HostError. */
   HTTPGet(url: string): HTTPResponse {
     return sendRequest({ URL: url });
   }
+  /** Posts a body to such an address. */
   HTTPPost(url: string, contentType: string, body: string | Uint8Array): HTTPResponse {
     return sendRequest({ Method: 'POST', URL: url, Headers: { 'Content-Type': contentType }, Body: body });
   }
@@ -270,6 +272,7 @@ export class Context {
   Files(): FileRef[] {
     return this.#event.message === undefined ? [] : this.Message.Files;
   }
+  /** Name, type and size of a file, without its content. @throws HostError `not_found` also for one it may not read */
   FileMeta(fileID: string): FileRef {
     return files.fileMeta(fileID);
   }
@@ -277,6 +280,7 @@ export class Context {
   FileRead(fileID: string, offset: number, maxBytes = 0): FileChunk {
     return files.fileRead(fileID, offset, maxBytes);
   }
+  /** Reads the whole file into memory. */
   FileReadAll(fileID: string): Uint8Array {
     return files.fileReadAll(fileID);
   }
@@ -284,6 +288,7 @@ export class Context {
   FileURL(fileID: string): string {
     return files.fileURL(fileID);
   }
+  /** Stores a file of the plugin's own, which stays until the plugin is removed. */
   FileStore(name: string, mimeType: string, fileType: FileType, data: string | Uint8Array): FileRef {
     return files.fileStore(name, mimeType, fileType, data, 0);
   }

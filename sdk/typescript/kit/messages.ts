@@ -57,14 +57,17 @@ export type StudentAttribute = 'nationality_type' | 'funding_type' | 'education_
 /** Which students a message is for; what is not named does not matter. Made by `Students`. */
 export class StudentFilter {
   #order: Record<string, unknown> = {};
+  /** Of these streams, by their external ids. */
   Streams(...ids: string[]): this {
     this.#order.streams = ids;
     return this;
   }
+  /** Of these study groups. */
   Groups(...ids: string[]): this {
     this.#order.groups = ids;
     return this;
   }
+  /** Of these subgroups. */
   Subgroups(...ids: string[]): this {
     this.#order.subgroups = ids;
     return this;

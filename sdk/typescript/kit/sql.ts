@@ -125,9 +125,11 @@ class Statements {
 
 /** A transaction; without `Commit` it is rolled back when the execution ends. */
 export class Transaction extends Statements {
+  /** Makes its changes last. */
   Commit(): void {
     checked(raw.sql_commit(this.handle));
   }
+  /** Takes its changes back; so does the end of the execution. */
   Rollback(): void {
     checked(raw.sql_rollback(this.handle));
   }
@@ -135,6 +137,7 @@ export class Transaction extends Statements {
 
 /** A connection with a session of its own. An execution may have two open to one database. */
 export class Connection extends Statements {
+  /** Begins a transaction, which `Commit` or `Rollback` ends. */
   Begin(): Transaction {
     return new Transaction(checked(raw.sql_begin(this.handle)));
   }
@@ -151,6 +154,7 @@ export class Connection extends Statements {
     transaction.Commit();
     return result;
   }
+  /** Gives the connection back; so does the end of the execution. */
   Close(): void {
     checked(raw.sql_close(this.handle));
   }

@@ -1,0 +1,98 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import t from 'tap';
+import { newProject } from '../../src/authors/new-project.ts';
+import { buildProject, endBuilds } from '../../src/projects/build-project.ts';
+import { isLanguage, readProject } from '../../src/projects/project.ts';
+import { missingToolchain } from '../support/toolchains.ts';
+
+/** What an author does wrong is said by the build with the place and the way out, in every language. */
+
+type Edit = [from: string | RegExp, to: string];
+type Wrong = {
+  file: string;
+  /** The template without its requirement, and the place of the call that needs it. */
+  denied: Edit;
+  call: RegExp;
+  /** One trigger more of the same name. */
+  twice: Edit;
+  /** A type or a name that is wrong, and its place. */
+  mistake: Edit;
+  place: RegExp;
+  /** Nothing is declared. */
+  declares: Edit;
+};
+
+const TRIGGER = /(\{\s*(?:Name|\.name)[\s\S]*?[hH]andler\b[^\n]*\n\s*\})/;
+const KITS: Readonly<Record<'ts' | 'go' | 'rust' | 'c' | 'as', Wrong>> = {
+  ts: {
+    file: 'index.ts',
+    denied: [/Requirements: .*\n/, ''],
+    call: /index\.ts:\d+:\d+: this call is denied without the requirement KV\(/,
+    twice: [TRIGGER, '$1, $1'],
+    mistake: ['times }', 'times'],
+    place: /index\.ts:\d+:\d+: /,
+    declares: [/definePlugin\([\s\S]*?\}\);/, ''],
+  },
+  go: {
+    file: 'main.go',
+    denied: [/\t\tRequirements: .*\n/, ''],
+    call: /main\.go:\d+:\d+: this call is denied without the requirement KV\(/,
+    twice: [/(\{\{)([\s\S]*?)(\t\t\}\},)/, '{{$2}, {$2}},'],
+    mistake: ['"times": times', '"times": time'],
+    place: /main\.go:\d+:\d+: undefined: time/,
+    declares: [/func init\(\) \{[\s\S]*?\n\}\n/, 'func init() { _ = greet; _ = pluginhost.KV }\n'],
+  },
+  rust: {
+    file: 'src/lib.rs',
+    denied: [/\s*\.require\(.*\)/, ''],
+    call: /src\/lib\.rs:\d+:\d+: this call is denied without the requirement kv\(/,
+    twice: [/(\.trigger\([\s\S]*?\n {8}\))/, '$1$1'],
+    mistake: ['"times": times', '"times": time'],
+    place: /src\/lib\.rs:\d+:\d+/,
+    declares: ['plugin!(declare);', '#[allow(dead_code)]\nconst DECLARED: fn() -> Plugin = declare;'],
+  },
+  c: {
+    file: 'main.c',
+    denied: [/ {2}\.requirements = .*\n/, ''],
+    call: /main\.c:\d+:\d+: this call is denied without the requirement PH_KV\(/,
+    twice: [/PH_TRIGGERS\(([\s\S]*?)\),\n\};/, 'PH_TRIGGERS($1, $1),\n};'],
+    mistake: ['ph_int(times)', 'ph_int(time)'],
+    place: /main\.c:\d+:\d+: /,
+    declares: ['const ph_plugin plugin = {', 'const ph_plugin other = {'],
+  },
+  as: {
+    file: 'index.ts',
+    denied: [/\n {2}\.Requires.*/, ''],
+    call: /index\.ts:\d+:\d+: this call is denied without the requirement KV\(/,
+    twice: [/(\n {2}\.HTTP.*)/, '$1$1'],
+    mistake: ['times.value', 'time.value'],
+    place: /index\.ts:\d+:\d+: /,
+    declares: [/Plugin\([\s\S]*?;\n/, ''],
+  },
+};
+
+for (const [language, wrong] of Object.entries(KITS)) {
+  if (!isLanguage(language)) throw new Error(`${language} is no language`);
+  const skip = missingToolchain(language) ?? false;
+  t.test(`mistakes of an author in ${language} are named by the build`, { skip }, async t => {
+    const folder = path.join(t.testdir({}), 'wrong');
+    newProject(folder, language, 'http');
+    const file = path.join(folder, wrong.file);
+    const source = fs.readFileSync(file, 'utf8');
+    const build = async (...[from, to]: Edit) => {
+      const changed = source.replace(from, to);
+      if (changed === source) throw new Error(`${from} is not in ${wrong.file} of the template in ${language}`);
+      fs.writeFileSync(file, changed);
+      return await buildProject(readProject(folder));
+    };
+    const { warnings } = await build(...wrong.denied);
+    t.match(warnings, [wrong.call], 'a permission that is not required');
+    await t.rejects(build(...wrong.twice), /the name "greet" is used twice: rename one of the triggers/);
+    await t.rejects(build(/(["'])\/greet\/:name["']/, '$1greet$1'), /\/path: a path like \/profile/);
+    await t.rejects(build(...wrong.mistake), wrong.place);
+    await t.rejects(build(...wrong.declares), /declares? nothing|no manifest|no plugin|Register|definePlugin|plugin!/);
+  });
+}
+
+t.teardown(endBuilds);
