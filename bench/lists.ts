@@ -31,9 +31,10 @@ const FILLINGS: ReadonlyArray<[what: string, rows: number, sql: string]> = [
     'activity',
     ROWS,
     `INSERT INTO trigger_activity (plugin_id, trigger_name, step, at, requests, failed, run_ms, taken)
-     SELECT 'listed-' || n % 1000, '', 900, to_timestamp(floor(extract(epoch FROM now()) / 900) * 900) - n / 1000 * interval '15 min',
+     SELECT 'listed-' || n % 1000, '', s.step, to_timestamp(floor(extract(epoch FROM now()) / s.step) * s.step) - k * make_interval(secs => s.step),
        10, 1, 12, array_fill(1, ARRAY[26])
-     FROM generate_series(0, $1::int - 1) n`,
+     FROM generate_series(0, $1::int - 1) n,
+       LATERAL (SELECT CASE WHEN n / 1000 % 5 = 0 THEN 3600 ELSE 900 END, CASE WHEN n / 1000 % 5 = 0 THEN n / 5000 ELSE n / 5000 * 4 + n / 1000 % 5 - 1 END) s (step, k)`,
   ],
   [
     'relationships',
@@ -88,6 +89,8 @@ const ASKED = [
   '/executions?limit=50&principal=user:29999',
   '/executions?limit=50&plugin=listed-7&outcome=failed',
   '/executions?limit=50&plugin=listed-7&trigger=trigger-7',
+  '/executions?limit=50&trigger=none',
+  `/executions?limit=50&until=${new Date(Date.now() - 10 * 86_400_000).toISOString()}`,
   '/executions?limit=50&outcome=deadline',
   '/executions?limit=50&request_id=r999999',
   '/plugins/listed-7/executions?limit=50&outcome=failed',
