@@ -12,6 +12,8 @@ import { touchedKib } from './linux-thread.ts';
 
 /** A lane that has run one execution for longer does not count as awake. */
 const STUCK_MS = 2;
+/** The memory of an execution is watched after this time, even if it is seen in host calls alone. */
+const WAITING_MS = 20;
 /** Delay between starts of replacement threads: eight at once take 200 to 350 ms, one 25 (docs/RATIONALE.md). */
 const START_SPACING_MS = 100;
 /** Longest wait at closing for threads that are loading. */
@@ -252,10 +254,11 @@ export class LanePool {
       if (lane.killedCell >= 0) continue;
       const ran = now - lane.runningSince;
       const blocked = lane.callArea.state !== CALL_STATE.idle;
-      if (ran > STUCK_MS && !lane.stuck) {
-        lane.stuck = true;
+      if (ran > STUCK_MS) lane.stuck = true;
+      // Most executions that are seen here wait for a host call: files of /proc are read for those that do work, and for
+      // those that wait so often that they are never seen at it.
+      if (ran > (blocked ? WAITING_MS : STUCK_MS) && lane.touchedKib < 0)
         lane.touchedKib = touchedKib(lane.words.linuxThreadId);
-      }
       if (ran > STUCK_MS && !blocked && !lane.demoted) demoteIfBurning(lane, now);
       if (running(cell, ran, lane.index)) this.#kill(lane, cell);
     }
