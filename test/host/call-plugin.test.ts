@@ -207,8 +207,14 @@ t.test(
     const span = async (id: string): Promise<readonly [bigint, bigint]> =>
       spanOf(Buffer.from(await (await fetch(`${s.base}/api/triggers/http/${id}/run`)).arrayBuffer()));
     for (const id of ['target', 'left', 'right']) await span(id);
-    const all = Array.from({ length: 12 }, (_, k) => span(['target', 'left', 'right'][k % 3] ?? ''));
-    t.equal(mostAtOnce(await Promise.all(all)), 7);
+    // On a busy machine the last of seven may begin when the first has ended: the next round has them together.
+    let most = 0;
+    for (let round = 0; round < 10 && most !== 7; round++) {
+      const all = Array.from({ length: 12 }, (_, k) => span(['target', 'left', 'right'][k % 3] ?? ''));
+      most = mostAtOnce(await Promise.all(all));
+      t.ok(most <= 7, `${most} at once`);
+    }
+    t.equal(most, 7);
   },
 );
 
