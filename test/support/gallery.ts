@@ -1,7 +1,7 @@
 import http from 'node:http';
 import path from 'node:path';
 import { Ajv } from 'ajv';
-import type { Test } from 'tap';
+import t, { type Test } from 'tap';
 import { buildPlugin as buildC } from '../../sdk/c/build.ts';
 import { buildPlugin as buildGo } from '../../sdk/go/build.ts';
 import { buildPlugin as buildRust } from '../../sdk/rust/build.ts';
@@ -377,10 +377,8 @@ function section(module: Uint8Array): unknown {
 /** The manifest without what follows from the language. */
 const declared = (module: Uint8Array): object => ({ ...inspectModule(module).manifest, start: null });
 
-/** Asks all samples of a kit; without its toolchain the kit is left out, which the last lines of the run say. */
-export async function askSamples(t: Test, language: Language): Promise<void> {
-  const reason = missingToolchain(language);
-  if (reason !== null) return void t.skip(reason, () => {});
+/** Asks all samples of a kit. */
+async function askSamples(t: Test, language: Language): Promise<void> {
   t.same(samplesOf(language), Object.keys(SAMPLES).sort(), 'the kit has all of them, and no others');
   const work = t.testdir({});
   const w = await world(t);
@@ -392,3 +390,11 @@ export async function askSamples(t: Test, language: Language): Promise<void> {
       await ask(t, w, config => w.s.install(module, config));
     });
 }
+
+/** Tests all samples of a kit; without its toolchain they are left out, which the last lines of the run say. */
+export const testSamples = (kit: string, language: Language): void =>
+  void t.test(
+    `the samples in ${kit} give the answers all kits give`,
+    { skip: missingToolchain(language) ?? false },
+    t => askSamples(t, language),
+  );
