@@ -29,7 +29,7 @@ export function addAuthorVerbs(plugin: Command, remoteFor: (flags: RemoteFlags &
     .option('--lang <language>', 'ts (TypeScript), go (Go), rust (Rust), c (C) or as (AssemblyScript); ts without it')
     .option(
       '--template <name>',
-      'what it begins with: http, messenger, files, sql, or a sample: hello, guestbook, booking, grades, weather, menu, filebox, recipes; http without it',
+      'what it begins with: http, messenger, files, sql, or a sample: hello, guestbook, booking, grades, weather, menu, filebox, recipes; or a plugin of the gallery, like office-hours; http without it',
     )
     .option('--dev', 'run it at once, as plugin dev does')
     .option('--port <number>', 'with --dev: where it listens, on 127.0.0.1; 8787 without it')
