@@ -118,7 +118,7 @@ export const executions = resource('Executions', 'Records of executions, with th
     key: ['operate', 'plugins:deploy'],
     summary: 'Read what runs an execution again',
     description:
-      'Of triggers with `record`: the event, the body, and each host call with its answer. Secrets and mail addresses are hidden.',
+      'Of triggers with `record`: the event, the body, and each host call with its answer. Secrets and what is named as personal data are hidden.',
     params: { execution: idParam('execution record') },
     replies: { 200: recordedExecution },
   },

@@ -4,7 +4,11 @@ import { isJson, type JsonMask, maskJson } from './mask-json.ts';
 export const MASKED = '(hidden)';
 
 /** Names of what carries credentials: fields of forms, members of JSON, columns; and headers. */
-const FIELD = '[\\w-]{0,40}(?:api[-_]?key|[-_]key|token|secret|password)[\\w-]{0,40}';
+const CREDENTIAL = '[\\w-]{0,40}(?:api[-_]?key|[-_]key|token|secret|password)[\\w-]{0,40}';
+/** Names of what is known of a person (docs/university.md "Fields"), in the spellings of JSON, columns and forms. */
+const PERSONAL =
+  '(?:first|last|middle)[-_]?name|patronymic|surname|birth[-_]?(?:date|day)|(?:mobile[-_]?)?phone(?:[-_]?number)?|e[-_]?mail|citizenship|passport[\\w-]{0,40}|snils';
+const FIELD = `${CREDENTIAL}|${PERSONAL}`;
 const NAME = `(?:proxy-)?authorization|(?:set-)?cookie|${FIELD}`;
 // Each pattern begins where nothing before belongs to it and does not look back, so that a text costs what it is long.
 const MEMBERS = new RegExp(`"(${NAME})"\\s{0,8}:\\s{0,8}"([^"\\\\]*(?:\\\\.[^"\\\\]*)*)(?:"|$)`, 'gis');
@@ -14,18 +18,18 @@ const SCHEMES = /(?<![\w-])(bearer|basic)(\s{1,8})(?=[\w.~+/=-]*[\d=])([\w.~+/=-
 const ADDRESSES = /(?<![a-z\d+.-])([a-z][a-z\d+.-]{0,31}:\/\/)[^\s/@"]{1,512}@/gi;
 const MAIL = /(?<![\w.+%-])[\w.+%-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}/g;
 
-const IS_CREDENTIAL = new RegExp(`^(?:${NAME})$`, 'i');
-/** A number under such a name is one; under others it is an id, a count, a time. */
-const IS_SECRET_NUMBER = /secret|password/i;
+const IS_HIDDEN = new RegExp(`^(?:${NAME})$`, 'i');
+/** A number under such a name is hidden, too; under others it is an id, a count, a time. */
+const IS_SECRET_NUMBER = /secret|password|phone|passport|snils/i;
 
-/** Whether what has this name is a credential. */
-export const isCredentialName = (name: string): boolean => IS_CREDENTIAL.test(name);
+/** Whether what has this name is a credential or says something of a person. */
+export const isHiddenName = (name: string): boolean => IS_HIDDEN.test(name);
 
 export type Hiding = {
   /** Takes out what is known to be secret, wherever it stands. */
   known(text: string): string;
-  /** Gets each credential that is hidden because of its name, as it stood there. */
-  onHidden(credential: string): void;
+  /** Gets each value that is hidden because of its name, as it stood there. */
+  onHidden(value: string): void;
 };
 
 const NOTHING_KNOWN: Hiding = { known: text => text, onHidden() {} };
@@ -56,14 +60,14 @@ export const jsonMask = (hides: JsonMask['hides'], hiding: Hiding): JsonMask => 
 });
 
 /**
- * Takes credentials, passwords of addresses and mail addresses out of a text that others have worded: JSON of what came
+ * Takes credentials, what is known of persons, passwords of addresses and mail addresses out of a text that others have worded: JSON of what came
  * and went, a form, or words.
  */
 export function maskText(text: string, hiding: Hiding = NOTHING_KNOWN): string {
   if (!isJson(text)) return maskWords(text, hiding);
   return maskJson(
     text,
-    jsonMask(places => isCredentialName(places.at(-1)?.name ?? ''), hiding),
+    jsonMask(places => isHiddenName(places.at(-1)?.name ?? ''), hiding),
   );
 }
 
@@ -72,7 +76,7 @@ export function maskHeaders(flat: string, hiding: Hiding = NOTHING_KNOWN): strin
   const parts = flat.split('\0');
   return parts
     .map((part, k) => {
-      if (k % 2 === 0 || !isCredentialName(parts[k - 1] ?? '')) return maskText(part, hiding);
+      if (k % 2 === 0 || !isHiddenName(parts[k - 1] ?? '')) return maskText(part, hiding);
       hiding.onHidden(part);
       return MASKED;
     })

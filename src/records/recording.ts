@@ -4,7 +4,7 @@ import { HOST_ERROR } from '../abi/host-functions.ts';
 import { type HostArgument, type HostResult, hostError } from '../abi/host-result.ts';
 import { LIMITS } from '../base/limits.ts';
 import { isJson, type JsonPlace, maskJson } from '../base/mask-json.ts';
-import { type Hiding, isCredentialName, jsonMask, MASKED, maskHeaders, maskText } from '../base/mask-text.ts';
+import { type Hiding, isHiddenName, jsonMask, MASKED, maskHeaders, maskText } from '../base/mask-text.ts';
 import type { RecordedExecution, RecordedValue } from './recorded-execution.ts';
 
 /** What an execution was given and what its host calls got, to run it again (docs/plugins.md "Recordings"). */
@@ -73,7 +73,7 @@ export class Masker {
     const hides = (places: readonly JsonPlace[]): boolean => {
       const inner = places.at(-1);
       if (places.length === 3 && places[0]?.name === 'rows' && columns.has(inner?.index ?? -1)) return true;
-      return isCredentialName(inner?.name ?? '');
+      return isHiddenName(inner?.name ?? '');
     };
     return maskJson(json, jsonMask(hides, this.#hiding));
   }
@@ -260,7 +260,7 @@ class Answers {
     const hidden =
       columns === undefined
         ? (this.#columns.get(Number(args[0])) ?? new Set())
-        : new Set(columns.flatMap(({ name: column }, k) => (isCredentialName(column) ? [k] : [])));
+        : new Set(columns.flatMap(({ name: column }, k) => (isHiddenName(column) ? [k] : [])));
     if (cursor !== null) this.#columns.set(cursor, hidden);
     return this.#masker.rows(text, hidden);
   }

@@ -26,6 +26,11 @@ t.test('credentials, passwords of addresses and mail addresses are hidden', t =>
       '{"headers":{"authorization":"(hidden)","X-Api-Key":"(hidden)"}}',
     ],
     ['name=ada&api_key=abc&n=1', 'name=ada&api_key=(hidden)&n=1'],
+    [
+      '{"name":"hello","last_name":"Ада","birthDate":"2001-01-01","phone":"1","phones":2,"email":"a@b.example"}',
+      '{"name":"hello","last_name":"(hidden)","birthDate":"(hidden)","phone":"(hidden)","phones":2,"email":"(hidden)"}',
+    ],
+    ['name=ada&last_name=lovelace&n=1', 'name=ada&last_name=(hidden)&n=1'],
     ['{"key":"kept","monkey":"kept"}', '{"key":"kept","monkey":"kept"}'],
   ];
   for (const [text, masked] of cases) t.equal(maskText(text), masked);

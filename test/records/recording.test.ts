@@ -12,7 +12,9 @@ const CONFIGURED = 'a very "secret" key';
 const TOKEN = 'tok-1234567890';
 const PASSWORD = 'pass-9876543210';
 const MAIL = 'ada@example.org';
-const SECRETS = [CONFIGURED, TOKEN, PASSWORD, MAIL];
+const SURNAME = 'Константинопольская';
+const PHONE = '+7 999 123-45-67';
+const SECRETS = [CONFIGURED, TOKEN, PASSWORD, MAIL, SURNAME, PHONE];
 const bytes = (text: string): Uint8Array => Buffer.from(text);
 /** Bytes that are no text. */
 const binary = (text: string): Uint8Array => Buffer.concat([Buffer.from([0xff, 0xfe]), Buffer.from(text)]);
@@ -49,7 +51,9 @@ function make(): Recording {
     trigger: 'run',
     secretFields: ['key'],
     event: JSON.stringify(event),
-    body: bytes(JSON.stringify({ password: PASSWORD, note: `write to ${MAIL}` })),
+    body: bytes(
+      JSON.stringify({ password: PASSWORD, note: `write to ${MAIL}`, student: { last_name: SURNAME, phone: PHONE } }),
+    ),
   });
 }
 
@@ -87,6 +91,8 @@ t.test('a value that is masked in one place appears nowhere in the recording', t
     code: 0,
     data: JSON.stringify({ a: Buffer.from(`at ${PASSWORD}`).toString('base64') }),
   });
+  recording.add('kv_set', ['who', bytes(`${SURNAME}, ${PHONE}`), 0], done);
+  recording.add('http_get', [`https://x.example/?phone=${encodeURIComponent(PHONE)}`], done);
   recording.add('sql_query', [1, 'SELECT id, api_token FROM t', '[]', 1], { code: 0, data: rows(2, true) });
   recording.add('sql_fetch', [2, 1], { code: 0, data: rows(null, false) });
   const packed = recording.pack(OUTCOME, 200);
@@ -100,7 +106,7 @@ t.test('a value that is masked in one place appears nowhere in the recording', t
   const event: unknown = JSON.parse(found.event);
   t.match(event, { raw_query: 'n=1&token=(hidden)', query_all: { token: ['(hidden)'], n: ['1'] } });
   t.match(event, { headers: { authorization: '(hidden)', 'x-request-id': 'r-1' } }, 'what follows a secret is whole');
-  t.match(found.calls[4]?.data, '"rows":[[9007199254740993,"(hidden)"]]', 'digits stay as they were');
+  t.match(found.calls[6]?.data, '"rows":[[9007199254740993,"(hidden)"]]', 'digits stay as they were');
   t.equal(found.calls[2]?.data, '{"status":200,"headers":{"x":"(hidden)"}}');
   t.end();
 });

@@ -124,9 +124,9 @@ export const dataTexts = {
     checking_one: 'checking {{count, number}} record',
     checking_other: 'checking {{count, number}} records',
     chooseType: 'Choose what it holds',
-    cut_one: 'There are {{total, number}} errors, too many to look at all: {{count, number}} record is wrong at least.',
+    cut_one: 'Of {{total, number}} errors only the first were looked at: at least {{count, number}} record is wrong.',
     cut_other:
-      'There are {{total, number}} errors, too many to look at all: {{count, number}} records are wrong at least.',
+      'Of {{total, number}} errors only the first were looked at: at least {{count, number}} records are wrong.',
     done: 'All records were imported',
     donePartly: 'Some records were refused',
     drop: 'Drop one or more CSV or JSON files here, or choose them',

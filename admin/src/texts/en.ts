@@ -658,7 +658,7 @@ export const en = {
     own: 'Set its own',
     record: 'Recordings',
     recordAbout:
-      'A recorded execution can be run again by its author: plugin-host plugin replay. Secrets and mail addresses are hidden; other contents of requests are kept with the execution.',
+      'A recorded execution can be run again by its author: plugin-host plugin replay. Secrets and what is named as personal data are hidden; other contents of requests are kept with the execution.',
     recordSwitch: 'Record executions of this trigger',
   },
   command: {
@@ -666,7 +666,7 @@ export const en = {
     globalAbout: 'A user needs all of them.',
     plugin: 'Role of this plugin',
     recordAbout:
-      'A recorded execution can be run again by its author: plugin-host plugin replay. Secrets and mail addresses are hidden; other contents of messages are kept with the execution.',
+      'A recorded execution can be run again by its author: plugin-host plugin replay. Secrets and what is named as personal data are hidden; other contents of messages are kept with the execution.',
     recordSwitch: 'Record executions of this command',
     rolesAbout: 'A user needs every role set here. The policy is asked afterwards.',
     system: 'System role',
