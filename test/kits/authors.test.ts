@@ -1,7 +1,10 @@
+import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
 import { edit, made, replace, run, startDev } from '../support/author.ts';
+import { BARE_ENV } from '../support/bare-env.ts';
+import { MAIN } from '../support/commands.ts';
 import { startTestService, TOKEN } from '../support/service.ts';
 
 /** An author at a terminal: from an empty folder to a plugin that runs (sdk/typescript/README.md). */
@@ -135,4 +138,17 @@ t.test('what was built is uploaded, installed, called and read from a terminal',
   for (let k = 0; k < 50 && !logs.out.includes('greets'); k++) logs = await run(['logs', 'shipped'], env);
   t.match(logs, { code: 0, out: /greet ok 200 \d+\.\d ms\n {2}info: greets ada\n/ });
   t.match(await run(['logs', 'shipped', '--limit', '0'], env), { code: 2, err: /from 1 to 100/ });
+  const child = spawn(process.execPath, [MAIN, 'plugin', 'logs', 'shipped', '-f'], { env: { ...BARE_ENV, ...env } });
+  const ended = new Promise(resolve => child.once('close', resolve));
+  let out = '';
+  child.stdout.on('data', (c: Buffer) => (out += c.toString()));
+  const shows = async (text: string): Promise<void> => {
+    while (!out.includes(text)) await new Promise(resolve => setTimeout(resolve, 50));
+  };
+  await shows('info: greets ada');
+  await run(['call', 'shipped', '/greet/grace'], env);
+  await shows('info: greets grace');
+  child.kill('SIGINT');
+  await ended;
+  t.equal(out.match(/greets ada/g)?.length, 1, 'each execution is shown once');
 });

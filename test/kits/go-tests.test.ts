@@ -1,6 +1,8 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
+import { buildPlugin } from '../../sdk/go/build.ts';
+import { TestHost } from '../../src/authors/test-host.ts';
 import { made, run } from '../support/author.ts';
 import { missingToolchain } from '../support/toolchains.ts';
 
@@ -126,6 +128,52 @@ func outside() ([]byte, error) {
   t.match(out, /^warning: outside\.go:12:12: exec\.Command does not work in a plugin: a plugin starts no programs$/m);
   t.match(out, /^warning: outside\.go:15:9: os\.ReadFile does not work in a plugin: .*embed/m);
   t.notMatch(out, /os\.(Open|Create)/);
+});
+
+/** Handlers that panic, by the trigger; one has a name that begins like the function that starts a program. */
+const PANICS = `package main
+
+import "pluginhost"
+
+var zero int
+
+func init() {
+	triggers := []pluginhost.Trigger{}
+	for path, handler := range map[string]func(*pluginhost.Context) error{"/divide": mainPage, "/index": index, "/deep": outer} {
+		triggers = append(triggers, pluginhost.Trigger{
+			Name: path[1:], Type: pluginhost.TriggerHTTP, Path: path, Methods: []string{"GET"}, Handler: handler,
+		})
+	}
+	pluginhost.Register(pluginhost.Plugin{ID: "panics", Name: "Panics", Version: "1.0.0", Triggers: triggers})
+}
+
+func mainPage(ctx *pluginhost.Context) error { return ctx.JSON(200, 7/zero) }
+
+func index(ctx *pluginhost.Context) error { return ctx.JSON(200, []int{1}[len(ctx.RequestID)]) }
+
+func outer(ctx *pluginhost.Context) error { return inner(nil) }
+
+func inner(notes map[string]int) error {
+	notes["a"] = 1
+	return nil
+}
+
+func main() {}
+`;
+
+t.test('a panic in Go names the functions, files and lines of the author', { skip: noGo ?? false }, async t => {
+  const folder = await made(t, 'panics', '--lang', 'go');
+  fs.writeFileSync(path.join(folder, 'main.go'), PANICS);
+  const { module } = await buildPlugin(path.join(folder, 'main.go'));
+  const host = new TestHost(module, {});
+  t.teardown(() => host.close());
+  const failureOf = async (trigger: string): Promise<string> => (await host.http(`GET /${trigger}`)).failure;
+  t.match(await failureOf('divide'), /divide by zero[\s\S]*at main\.mainPage \(\S*main\.go:17\)/);
+  t.match(await failureOf('index'), /index out of range[\s\S]*at main\.index \(\S*main\.go:19\)/);
+  t.match(
+    await failureOf('deep'),
+    /nil map[\s\S]*at main\.inner \(\S*main\.go:24\)[\s\S]*at main\.outer \(\S*main\.go:21\)/,
+  );
 });
 
 t.test('plugin test runs tests in Go against the built module', { skip: noGo ?? false }, async t => {

@@ -2,6 +2,8 @@ import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
 import { withRecipes } from '../../sdk/recipes.ts';
+import { made, run } from '../support/author.ts';
+import { missingToolchain } from '../support/toolchains.ts';
 
 /** docs/authors.md: its code is that of the samples, which `gallery-*.test.ts` run, and its words are those of the kits. */
 
@@ -17,6 +19,27 @@ t.test('the recipes of docs/authors.md are the code of the samples', async t => 
   const unknown = page.replace('<!-- recipe: claim -->', '<!-- recipe: clam -->');
   t.throws(() => withRecipes(unknown), /sdk\/typescript has no recipe "clam"/);
 });
+
+/** The test that the page shows, by the fence. */
+const shownTest = (fence: 'ts' | 'go'): string =>
+  new RegExp(`Two users want the same seat[\\s\\S]*?\`\`\`${fence}\\n([\\s\\S]*?)\`\`\``).exec(page)?.[1] ?? '';
+
+for (const [language, fence, file] of [
+  ['ts', 'ts', 'test/plugin.test.ts'],
+  ['go', 'go', 'plugin_test.go'],
+] as const)
+  t.test(
+    `the test in ${language} that the page shows passes`,
+    { skip: missingToolchain(language) ?? false },
+    async t => {
+      const folder = await made(t, 'shown', '--lang', language, '--template', 'recipes');
+      fs.rmSync(path.join(folder, 'test'), { recursive: true });
+      fs.mkdirSync(path.join(folder, path.dirname(file)), { recursive: true });
+      fs.writeFileSync(path.join(folder, file), shownTest(fence));
+      const tested = await run(['test', folder]);
+      t.match(tested, { code: 0, out: /pass 2\b|^ok\s+shown\s/m }, tested.out + tested.err);
+    },
+  );
 
 /** The text of a kit without its comments, so that a word counts that a plugin can write. */
 function kit(folder: string): string {

@@ -81,3 +81,41 @@ t.test('types of serde are read and written as the page of the kit says', { skip
   const body = '{"dish":"суп","portions":9007199254740993}';
   t.match(await host.http('POST /order', { body }), { status: 200, text: body, logs: [{ text: '41 for суп' }] });
 });
+
+const PANICS = `use plugin_host::*;
+
+plugin!(declare);
+
+fn declare() -> Plugin {
+    Plugin::new("panics", "Panics", "1.0.0")
+        .trigger(Trigger::http("divide", "/divide", divide).methods(["GET"]))
+        .trigger(Trigger::http("index", "/index", index).methods(["GET"]))
+        .trigger(Trigger::http("none", "/none", none).methods(["GET"]))
+}
+
+fn divide(ctx: &Context) -> Result {
+    ctx.json(200, 7 / ctx.http().query.len() as i64)
+}
+
+fn index(ctx: &Context) -> Result {
+    ctx.json(200, [1, 2][ctx.http().path.len()])
+}
+
+fn none(ctx: &Context) -> Result {
+    let number: Option<i64> = ctx.http().query.get("none").and_then(|text| text.parse().ok());
+    ctx.json(200, number.unwrap())
+}
+`;
+
+t.test('a panic in Rust names its reason, file and line', { skip }, async t => {
+  const folder = path.join(t.testdir({}), 'panics');
+  newProject(folder, 'rust', 'http');
+  const source = path.join(folder, 'src/lib.rs');
+  fs.writeFileSync(source, PANICS);
+  const host = new TestHost((await buildPlugin(source)).module, {});
+  t.teardown(() => host.close());
+  const failureOf = async (trigger: string): Promise<string> => (await host.http(`GET /${trigger}`)).failure;
+  t.match(await failureOf('divide'), /divide by zero[\s\S]*src\/lib\.rs:13/);
+  t.match(await failureOf('index'), /out of bounds[\s\S]*src\/lib\.rs:17/);
+  t.match(await failureOf('none'), /None[\s\S]*src\/lib\.rs:22/);
+});

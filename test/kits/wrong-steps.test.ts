@@ -4,6 +4,7 @@ import t from 'tap';
 import { newProject } from '../../src/authors/new-project.ts';
 import { buildProject, endBuilds } from '../../src/projects/build-project.ts';
 import { isLanguage, readProject } from '../../src/projects/project.ts';
+import { run } from '../support/author.ts';
 import { missingToolchain } from '../support/toolchains.ts';
 
 /** What an author does wrong is said by the build with the place and the way out, in every language. */
@@ -94,5 +95,30 @@ for (const [language, wrong] of Object.entries(KITS)) {
     await t.rejects(build(...wrong.declares), /declares? nothing|no manifest|no plugin|Register|definePlugin|plugin!/);
   });
 }
+
+const OLD_GO = '#!/bin/sh\necho /usr/lib/go\necho go1.21.0\n';
+
+t.test('a toolchain that is missing or too old is said, with what to install', async t => {
+  const bin = t.testdir({ empty: {}, old: { go: OLD_GO } });
+  fs.chmodSync(path.join(bin, 'old/go'), 0o755);
+  const build = async (language: 'go' | 'rust' | 'c', tools: string) => {
+    const folder = path.join(bin, `${language}-${tools}`);
+    newProject(folder, language, 'http');
+    return await run(['build', folder], { PATH: path.join(bin, tools) });
+  };
+  const [old, go, rust, c] = await Promise.all([
+    build('go', 'old'),
+    build('go', 'empty'),
+    build('rust', 'empty'),
+    build('c', 'empty'),
+  ]);
+  t.match(old, { code: 1, err: /this is go1\.21\.0; Go 1\.24 or newer is needed/ });
+  t.match(go, { code: 1, err: /Go is not installed \(go 1\.24 or newer is needed, from https:\/\/go\.dev\/dl\)/ });
+  t.match(rust, {
+    code: 1,
+    err: /Rust is not installed, or too old \(1\.81 or newer is needed; https:\/\/rustup\.rs\)/,
+  });
+  t.match(c, { code: 1, err: /apt-get install clang lld wasi-libc/ });
+});
 
 t.teardown(endBuilds);

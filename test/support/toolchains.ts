@@ -12,7 +12,11 @@ const answers = (tool: string, ...words: string[]): string | null => {
 const noC = await missingTools();
 
 const LOOK: Readonly<Record<string, () => string | null>> = {
-  go: () => (answers('go', 'version') === null ? 'there is no go on this machine' : null),
+  go: () => {
+    const version = answers('go', 'env', 'GOVERSION');
+    if (version === null) return 'there is no go on this machine';
+    return Number(/^go1\.(\d+)/.exec(version)?.[1] ?? 0) < 24 ? `this machine has ${version}` : null;
+  },
   c: () => noC,
   rust: () => {
     const folder = answers('rustc', '--print', 'target-libdir', '--target', 'wasm32-wasip1');
