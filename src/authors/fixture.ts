@@ -16,7 +16,7 @@ export type FixtureCase = {
   what: string;
   headers: Record<string, string>;
   body: string;
-  /** Values of `[Host]`: `user`, `service_key`, `grant`, and `kv KEY`. */
+  /** Values of `[Host]`: `user`, `service_key`, `roles`, `grant`, `kv KEY`, `file NAME`, and `answer METHOD URL`. */
   host: Record<string, string>;
   expected: {
     /** Null for a failure, and where it is not said. */
@@ -37,8 +37,10 @@ const BEGINS = /^(?:(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) (\/\S*)|MESSAGE (\/
 const EXPECTS = /^(?:HTTP (\d{3})|FAILS (.+)|REPLY (.*)|RETURNS)$/;
 /** A header (RFC 9110 section 5.6.2), or a name and a value. */
 const FIELD = /^([\w!#$%&'*+.^`|~-]+):\s*(.*)$/;
-const KV = /^(kv .+?) = (.*)$/;
-/** What `[Host]` may say, and what it looks like. */
+/** What has a name and a value of any characters. */
+const NAMED = /^((?:kv|file|answer) .+?) = (.*)$/;
+const NAMES = /^(?:kv|file) .|^answer [A-Z]+ https?:\/\//;
+/** What else `[Host]` may say, and what it looks like. */
 const HOST: Readonly<Record<string, RegExp>> = { user: /^\d+$/, service_key: /^\d+$/, grant: /^/, roles: /^/ };
 
 /** Reads lines one by one. */
@@ -73,7 +75,7 @@ class Lines {
   fields(): Record<string, string> {
     const fields: Record<string, string> = {};
     for (let { line } = this; line !== undefined && line.trim() !== ''; line = this.line) {
-      const [, name, value] = KV.exec(line) ?? FIELD.exec(line) ?? [];
+      const [, name, value] = NAMED.exec(line) ?? FIELD.exec(line) ?? [];
       if (name === undefined) break;
       fields[name] = value ?? '';
       this.at++;
@@ -130,9 +132,9 @@ function oneCase(lines: Lines, comment: string): FixtureCase {
     lines.at++;
     one.host = lines.fields();
     for (const [name, value] of Object.entries(one.host))
-      if (!name.startsWith('kv ') && HOST[name]?.test(value) !== true)
+      if (!NAMES.test(name) && HOST[name]?.test(value) !== true)
         lines.fail(
-          `"${name}: ${value}" is nothing [Host] knows: user: 7, service_key: 1, roles: teacher, grant: kv, or kv KEY = VALUE`,
+          `"${name}: ${value}" is nothing [Host] knows: user: 7, service_key: 1, roles: teacher, grant: kv, kv KEY = VALUE, file NAME = TEXT, or answer GET URL = 200 BODY`,
         );
   }
   one.body = textOf(lines) ?? '';

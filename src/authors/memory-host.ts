@@ -237,10 +237,14 @@ const OTHERS: Record<string, Call> = {
     requests.push(request);
     if (outside.http === undefined)
       return hostError(HOST_ERROR.unavailable, `the test answers no requests: give testHost({ http: request => ... })`);
-    const { body: answer = '', headers = {}, status = 200 } = await outside.http(request);
-    const lower = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
-    const data = JSON.stringify({ status, headers: lower, url: request.url });
-    return { code: Buffer.byteLength(data), data, body: Buffer.from(answer) };
+    try {
+      const { body: answer = '', headers = {}, status = 200 } = await outside.http(request);
+      const lower = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+      const data = JSON.stringify({ status, headers: lower, url: request.url });
+      return { code: Buffer.byteLength(data), data, body: Buffer.from(answer) };
+    } catch (error) {
+      return hostError(HOST_ERROR.unavailable, messageOf(error));
+    }
   },
   async plugin_call({ outside }, [target, name, value]) {
     const called = outside.plugins?.[text(target)]?.[text(name)];

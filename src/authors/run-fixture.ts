@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { type FixtureCase, readFixture } from './fixture.ts';
+import type { OutgoingAnswer, OutgoingRequest } from './memory-host.ts';
 import { type CallOptions, type TestHost, testHost } from './test-host.ts';
 
 /** Runs test files without code (sdk/typescript/README.md "Test files without code"). */
@@ -29,8 +30,15 @@ function assertBody(actual: string, expected: string | null): void {
 /** Words of a line, between blanks or commas. */
 const wordsOf = (text: string): string[] => text.split(/[\s,]+/).filter(word => word !== '');
 
-function optionsOf({ host }: FixtureCase): CallOptions {
-  const kv = Object.entries(host).flatMap(([name, value]) => (name.startsWith('kv ') ? [[name.slice(3), value]] : []));
+/** Values of `[Host]` that have a name, like `kv KEY`. */
+const namedOf = ({ host }: FixtureCase, word: 'kv' | 'file' | 'answer'): Array<[name: string, value: string]> =>
+  Object.entries(host).flatMap(([name, value]) =>
+    name.startsWith(`${word} `) ? [[name.slice(word.length + 1), value]] : [],
+  );
+
+function optionsOf(one: FixtureCase): CallOptions {
+  const { host } = one;
+  const kv = namedOf(one, 'kv');
   const { grant, roles, service_key, user } = host;
   return {
     kv: Object.fromEntries(kv),
@@ -46,11 +54,35 @@ function assertEnd(failure: string, { fails }: FixtureCase['expected']): void {
   else assert.match(failure, new RegExp(fails));
 }
 
-async function runCase(host: TestHost, one: FixtureCase): Promise<void> {
-  const { expected, kind, what } = one;
+/** What other hosts answer, by method and address. */
+type Answers = Map<string, OutgoingAnswer>;
+
+/** @throws Error for a request that the test answers with nothing */
+function answerOf(answers: Answers, { method, url }: OutgoingRequest): OutgoingAnswer {
+  const answer = answers.get(`${method} ${url}`);
+  if (answer !== undefined) return answer;
+  throw new Error(`the test answers no such request: write answer ${method} ${url} = 200 BODY under [Host]`);
+}
+
+/** Adds the files of a case. @returns their ids by name; what a user uploads is theirs, what comes with a message is not */
+function addFiles(host: TestHost, one: FixtureCase, user: CallOptions['user']): Map<string, string> {
+  const owner = one.kind === 'http' && user !== undefined ? { user } : {};
+  return new Map(namedOf(one, 'file').map(([name, text]) => [name, host.addFile(name, text, owner)]));
+}
+
+async function runCase(host: TestHost, one: FixtureCase, answers: Answers): Promise<void> {
+  const { expected, kind } = one;
   const options = optionsOf(one);
+  const files = addFiles(host, one, options.user);
+  const withIds = (text: string): string => text.replace(/\{\{(.+?)\}\}/g, (all, name) => files.get(name) ?? all);
+  const what = withIds(one.what);
+  for (const [request, answer] of namedOf(one, 'answer')) {
+    const [, status = '200', body = ''] = /^(\d{3}) ?(.*)$/.exec(answer) ?? [];
+    answers.set(request, { status: Number(status), body });
+  }
   if (kind === 'http') {
-    const { body, headers } = one;
+    const { headers } = one;
+    const body = withIds(one.body);
     const answer = await host.http(what, { ...options, headers, ...(body === '' ? {} : { body }) });
     assertEnd(answer.failure, expected);
     if (expected.status !== null) assert.equal(answer.status, expected.status, answer.failure || answer.text);
@@ -60,7 +92,7 @@ async function runCase(host: TestHost, one: FixtureCase): Promise<void> {
     return;
   }
   if (kind === 'message') {
-    const { failure, replies } = await host.message(what, options);
+    const { failure, replies } = await host.message(what, { ...options, files: [...files.values()] });
     assertEnd(failure, expected);
     const texts = replies.map(reply =>
       typeof reply === 'object' && reply !== null && 'text' in reply ? String(reply.text) : '',
@@ -68,7 +100,7 @@ async function runCase(host: TestHost, one: FixtureCase): Promise<void> {
     if (expected.fails === null) assert.deepEqual(texts, expected.replies);
     return;
   }
-  const { bytes, failure } = await host.call(what, Buffer.from(one.body), options);
+  const { bytes, failure } = await host.call(what, Buffer.from(withIds(one.body)), options);
   assertEnd(failure, expected);
   assertBody(bytes.toString(), expected.body);
 }
@@ -83,8 +115,9 @@ export function runFixture(file: string): void {
   const { cases, config } = readFixture(fs.readFileSync(file, 'utf8'), name);
   test(name, async t => {
     // Data stay from one test of the file to the next.
-    const host = await testHost({ config });
+    const answers: Answers = new Map();
+    const host = await testHost({ config, http: request => answerOf(answers, request) });
     t.after(() => host.close());
-    for (const one of cases) await t.test(`${one.name} (line ${one.line})`, () => runCase(host, one));
+    for (const one of cases) await t.test(`${one.name} (line ${one.line})`, () => runCase(host, one, answers));
   });
 }

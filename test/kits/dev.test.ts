@@ -57,6 +57,59 @@ t.test('tests without code pass, and say the line of the test that fails', async
   t.match((await run(['test', folder, 'test/plugin.http'])).out, /what must come of "GET \/greet\/Ada" is missing/);
 });
 
+const WITH_FILES = `# its own file
+POST /lines
+[Host]
+user: 7
+file poem.txt = one
+{"file_id": "{{poem.txt}}"}
+
+HTTP 200
+{"name": "poem.txt", "lines": 1}
+
+# what user 7 has uploaded is not there for user 8
+POST /lines
+[Host]
+user: 8
+{"file_id": "00000000000000000000000000000001"}
+
+HTTP 404
+`;
+const WITH_ANSWERS = `[Config]
+service: https://weather.example
+key: a secret
+
+GET /places/Oslo
+[Host]
+user: 7
+answer GET https://weather.example/current?place=Oslo = 200 {"temperature":3}
+
+HTTP 200
+{"place": "Oslo", "temperature": 3}
+
+# another host that does not know
+GET /places/Nowhere
+[Host]
+user: 7
+answer GET https://weather.example/current?place=Nowhere = 404
+
+HTTP 404
+`;
+
+t.test('tests without code have files, and answers of other hosts', async t => {
+  for (const [template, fixture] of Object.entries({ files: WITH_FILES, weather: WITH_ANSWERS })) {
+    const folder = await made(t, template, '--template', template);
+    const file = path.join(folder, 'test/plugin.http');
+    fs.writeFileSync(file, fixture);
+    const passed = await run(['test', folder, 'test/plugin.http']);
+    t.equal(passed.code, 0, passed.out);
+  }
+  const folder = await made(t, 'asking', '--template', 'weather');
+  fs.writeFileSync(path.join(folder, 'test/plugin.http'), WITH_ANSWERS.replace(/^answer .*Oslo.*\n/m, ''));
+  const failed = await run(['test', folder, 'test/plugin.http']);
+  t.match(failed, { code: 1, out: /expected: 200/ }, 'a request that has no answer fails');
+});
+
 t.test('plugin message sends a command with a file, and shows what comes back and what goes to others', async t => {
   const folder = await made(t, 'canteen', '--template', 'messenger');
   edit(folder, 'Requirements: [', "Requirements: [NotifyReq('Tells the cook').Build(), ");
