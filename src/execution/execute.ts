@@ -365,5 +365,10 @@ function lateOutcome(waitMs: number, ranMs: number): ExecutionOutcome {
         waitMs,
         ranMs,
       )
-    : withoutAnswer('deadline', 'the execution did not end before its deadline', waitMs, ranMs);
+    : withoutAnswer(
+        'deadline',
+        `the execution was stopped at its deadline, after it had run for ${Math.round(ranMs)} ms: look for an endless loop, or for a host call that takes long`,
+        waitMs,
+        ranMs,
+      );
 }

@@ -142,7 +142,26 @@ async function principals(t: Test, { s, send, user }: World): Promise<void> {
   });
 }
 
-async function keyValues(t: Test, { digits, run }: World): Promise<void> {
+/** Seconds until a row of the service ends; units differ from kit to kit, and a wrong one is off by a thousand. */
+async function secondsLeft(
+  { db }: World,
+  table: 'plugin_kv' | 'files',
+  column: string,
+  value: string,
+): Promise<number> {
+  const { rows } = await db.query<{ left: number }>(
+    `SELECT extract(epoch FROM expires_at - now())::float8 AS left FROM ${table} WHERE ${column} = $1`,
+    [value],
+  );
+  return rows[0]?.left ?? 0;
+}
+
+async function keyValues(t: Test, w: World): Promise<void> {
+  const { digits, run } = w;
+  await run('kv_set', 'hour', 'x', 3600);
+  const left = await secondsLeft(w, 'plugin_kv', 'key', 'hour');
+  t.ok(left > 1800 && left <= 3600, `a value of an hour has ${left} s left`);
+  t.equal(await run('kv_delete', 'hour'), true);
   t.equal(await run('kv_get', 'a'), null);
   t.equal(await run('kv_set', 'a', TEXT, 0), null);
   t.equal(await run('kv_get', 'a'), TEXT);
@@ -200,7 +219,8 @@ async function outsideRequests(t: Test, { outside, run }: World): Promise<void> 
   t.match(await run('http_get', 'http://10.0.0.1/'), { code: 'invalid_argument', text: /10\.0\.0\.1/ });
 }
 
-async function filesOfPlugins(t: Test, { run }: World): Promise<void> {
+async function filesOfPlugins(t: Test, w: World): Promise<void> {
+  const { run } = w;
   const content = new Uint8Array(MIB + 7).map((_, k) => k * 7);
   const stored = (await run('file_store', 'ü.bin', 'application/x-own', 'document', base64(content))) as Json;
   t.match(stored, { name: 'ü.bin', mime_type: 'application/x-own', size: content.length, file_type: 'document' });
@@ -212,7 +232,10 @@ async function filesOfPlugins(t: Test, { run }: World): Promise<void> {
   const sum = content.reduce((a, b, k) => (a + b * ((k % 251) + 1)) % 1_000_003, 0);
   t.same(await run('file_read_all', id), { length: content.length, sum });
   t.equal(await run('file_url', id), true);
-  t.match(await run('file_store_ttl', 'short.txt', 60_000), { size: 11 });
+  const short = (await run('file_store_ttl', 'short.txt', 3_600_000)) as Json;
+  t.match(short, { size: 11 });
+  const left = await secondsLeft(w, 'files', 'id', String(short.id));
+  t.ok(left > 1800 && left <= 3600, `a file of an hour has ${left} s left`);
   t.match(await run('file_meta', '0'.repeat(32)), { code: 'not_found' });
 }
 
@@ -289,6 +312,7 @@ async function failures(t: Test, { run, s, send }: World): Promise<void> {
   t.match(givenBack, /no file|not found/i, 'the text of the host');
   t.match(givenBack, /\n {4}at .*(index|main|lib)\.\w+:\d+/, 'with the place of the call');
   t.equal((await send('loop', '[]')).status, 504);
+  t.match((await lastOf('deadline')).failure, /stopped at its deadline, after .* look for an endless loop/);
   const [a, b] = [await run('random'), await run('random')];
   t.notSame(a, b, 'two executions draw different random numbers');
   const now = Number(await run('clock'));
