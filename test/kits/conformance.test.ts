@@ -312,7 +312,10 @@ async function failures(t: Test, { run, s, send }: World): Promise<void> {
   t.match(givenBack, /no file|not found/i, 'the text of the host');
   t.match(givenBack, /\n {4}at .*(index|main|lib)\.\w+:\d+/, 'with the place of the call');
   t.equal((await send('loop', '[]')).status, 504);
-  t.match((await lastOf('deadline')).failure, /stopped at its deadline, after .* look for an endless loop|at \w+ \(index\.ts:\d+/);
+  t.match(
+    (await lastOf('deadline')).failure,
+    /stopped at its deadline, after .* look for an endless loop|at \w+ \(index\.ts:\d+/,
+  );
   const [a, b] = [await run('random'), await run('random')];
   t.notSame(a, b, 'two executions draw different random numbers');
   const now = Number(await run('clock'));
