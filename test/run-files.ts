@@ -147,7 +147,10 @@ function tailOf(log: string, bytes: number): string {
   }
 }
 
-/** Names of the tests that were left out, as the library writes them: `ok 2 - a test # SKIP why`. */
+/**
+ * Names of the tests that were left out, as the library writes them: `ok 2 - a test # SKIP why`. The last lines of a run
+ * show them, so that none is taken for one that passed.
+ */
 const leftOutIn = (log: string): string[] =>
   [...fs.readFileSync(log, 'utf8').matchAll(/^\s*ok \d+ - (.*?) # (?:SKIP|TODO) ?(.*)$/gm)].map(
     ([, name, why]) => `${name}${why ? `: ${why}` : ''}`,

@@ -8,7 +8,10 @@ import { badKey, badTtl, badValue, isInt64, MODE, parseKeys } from '../host/kv-a
 
 /** The host functions for tests of authors: what a plugin stores and sends is kept in memory, for the test to look at. */
 
-/** A file of a plugin in a test. */
+/**
+ * A file of a plugin in a test. Authors see it as `TestFile` of sdk/typescript/kit/test.d.ts, which is copied into their
+ * folders and can import nothing from here.
+ */
 export type TestFile = {
   id: string;
   name: string;

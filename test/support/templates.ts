@@ -24,7 +24,10 @@ async function keepsNotes(t: Test, module: Uint8Array): Promise<void> {
   t.same((await s.trigger('new-sql/notes', { headers: other })).json, { notes: [] });
 }
 
-/** Tests all templates of a language, and a sample with the files a folder that begins with it must have. */
+/**
+ * Tests all templates of a language, and a sample with the files a folder that begins with it must have. They cannot be
+ * built without the toolchain of the language: then they are left out, which the last lines of the run say.
+ */
 export function testTemplates(lang: string, sample?: { name: string; files: readonly string[] }): void {
   const reason = missingToolchain(lang);
   if (reason !== null) return void t.skip(`templates in ${lang}: ${reason}`, () => {});
