@@ -60,8 +60,8 @@ export const jsonMask = (hides: JsonMask['hides'], hiding: Hiding): JsonMask => 
 });
 
 /**
- * Takes credentials, what is known of persons, passwords of addresses and mail addresses out of a text that others have worded: JSON of what came
- * and went, a form, or words.
+ * Takes credentials, what is known of persons, passwords of addresses and mail addresses out of a text that others have
+ * worded: JSON of what came and went, a form, or words.
  */
 export function maskText(text: string, hiding: Hiding = NOTHING_KNOWN): string {
   if (!isJson(text)) return maskWords(text, hiding);
