@@ -39,12 +39,13 @@ type UsedDatabase = { url: string; close(): Promise<void> };
  */
 async function embeddedDatabase(config: Config, progress: (text: string) => void): Promise<UsedDatabase> {
   const directory = dataPath(config, 'postgres');
+  const hint = credstoreHint(config.file);
+  const more = hint === '' ? '' : `; ${hint}`;
   for (const until = Date.now() + DIRECTORY_MS; ; await sleep(100)) {
     const lock = lockForCommand(dataPath(config), 'command');
     if (lock.state !== 'taken') {
       const own = await startPostgres({ directory, progress, mustExist: true }).catch((error: unknown) => {
-        const hint = credstoreHint(config.file);
-        throw hint === '' || !(error instanceof OperatorError) ? error : new CommandError(`${error.message}${hint}`);
+        throw hint === '' || !(error instanceof OperatorError) ? error : new CommandError(error.message + more);
       });
       return {
         url: own.url,
@@ -58,7 +59,7 @@ async function embeddedDatabase(config: Config, progress: (text: string) => void
     if (url !== null) return { url, close: () => Promise.resolve() };
     if (Date.now() > until)
       throw new CommandError(
-        `the data directory ${dataPath(config)} is in use by ${holderText(lock.by)}, whose database does not run; try again when it has ended`,
+        `the data directory ${dataPath(config)} is in use by ${holderText(lock.by)}, whose database does not run; try again when it has ended${more}`,
       );
   }
 }

@@ -34,7 +34,20 @@ function fileOf(flags: Flags, env: NodeJS.ProcessEnv): string | null {
   return flags.config ?? (env.BOT_CONFIG || null);
 }
 
-function addServiceVerbs(program: Command, config: ReadConfig, serves: () => Program, env: NodeJS.ProcessEnv): void {
+function addMigrateVerbs(program: Command, config: ReadConfig): void {
+  const migrate = group(program, 'migrate', 'the schema of the database of database.url');
+  verb(migrate, 'status', 'list the migrations, and whether this release runs on the database', async flags => {
+    const { migrateStatus } = await import('./migrate-command.ts');
+    out(await migrateStatus(await config(flags), flags.json === true, progressOf(flags)));
+  }).option(...JSON_OPTION);
+  const up = async (flags: Flags): Promise<void> => {
+    const { migrateUp } = await import('./migrate-command.ts');
+    out(await migrateUp(await config(flags), flags.json === true));
+  };
+  verb(migrate, 'up', 'bring the database up to date; also plugin-host migrate', up, true).option(...JSON_OPTION);
+}
+
+function addServiceVerbs(program: Command, serves: () => Program, env: NodeJS.ProcessEnv): void {
   verb<Flags & { sample?: boolean }>(program, 'serve', 'run the service', async flags => {
     const started = serves();
     const { serve } = await import('./serve.ts');
@@ -49,18 +62,16 @@ function addServiceVerbs(program: Command, config: ReadConfig, serves: () => Pro
   }).option('--sample', 'build and install the sample plugin');
   verb(program, 'reload', 'replace the serving processes of the running service, one by one', async flags => {
     const { reloadCommand } = await import('./reload-command.ts');
-    out(await reloadCommand(await config(flags), fileOf(flags, env), flags.json === true, progressOf(flags)));
+    const { loadConfig } = await import('../config/load.ts');
+    const file = fileOf(flags, env);
+    // It needs `data.dir` alone. Systemd 252 (Debian 12) names the folder of credentials to `ExecReload=`, and hides it.
+    const { CREDENTIALS_DIRECTORY: _, ...others } = env;
+    out(await reloadCommand(loadConfig(file, others), file, flags.json === true, progressOf(flags)));
   }).option(...JSON_OPTION);
-  const migrate = group(program, 'migrate', 'the schema of the database of database.url');
-  verb(migrate, 'status', 'list the migrations, and whether this release runs on the database', async flags => {
-    const { migrateStatus } = await import('./migrate-command.ts');
-    out(await migrateStatus(await config(flags), flags.json === true, progressOf(flags)));
-  }).option(...JSON_OPTION);
-  const up = async (flags: Flags): Promise<void> => {
-    const { migrateUp } = await import('./migrate-command.ts');
-    out(await migrateUp(await config(flags), flags.json === true));
-  };
-  verb(migrate, 'up', 'bring the database up to date; also plugin-host migrate', up, true).option(...JSON_OPTION);
+}
+
+/** Verbs that look at the configuration, at the machine and at the service, and change nothing. */
+function addLookingVerbs(program: Command, config: ReadConfig): void {
   const configuration = group(program, 'config', 'the configuration');
   verb(configuration, 'check', 'print the effective configuration with its sources', async flags => {
     const { configCheck } = await import('./config-check.ts');
@@ -208,8 +219,16 @@ function makeProgram(environment: NodeJS.ProcessEnv, started: Program, serves: (
     const { loadConfig } = await import('../config/load.ts');
     return loadConfig(fileOf(flags, environment), environment);
   };
-  addServiceVerbs(program, config, serves, environment);
-  addDataVerbs(program, config);
+  const ownersConfig: ReadConfig = async flags => {
+    const read = await config(flags);
+    const { continueAsOwner } = await import('./as-owner.ts');
+    continueAsOwner(read, started, environment);
+    return read;
+  };
+  addServiceVerbs(program, serves, environment);
+  addMigrateVerbs(program, ownersConfig);
+  addLookingVerbs(program, config);
+  addDataVerbs(program, ownersConfig);
   addRemoteVerbs(program, environment, config);
   addBenchVerb(program, environment, started);
   addOwnVerbs(program);

@@ -297,6 +297,12 @@ export function configToEnv(config: Config): Record<string, string> {
   return env;
 }
 
+/** The values that systemd passes as credentials, as environment variables, for a child process that may not read them. */
+export const credentialsToEnv = ({ sources, values }: Config): Record<string, string> =>
+  Object.fromEntries(
+    KEYS.filter(key => sources[key] === 'credential').map(key => [envNameOf(key), String(values[key])]),
+  );
+
 /** A copy of a configuration with values that the supervisor finds out at the start. */
 export function withValues(config: Config, changes: Partial<Values>): Config {
   const sources = { ...config.sources };

@@ -113,5 +113,5 @@ export function readCredstore(
 /** What to say where a value is missed that may lie in the store of credentials; empty when all of it could be read. */
 export const credstoreHint = (file: string | null, places = PLACES): string =>
   storedNames(file, places) === null
-    ? `; ${places.store}, which may hold it, can be read by root alone: run the command as root`
+    ? `what lies in ${places.store} is not known here; it can be read by root alone: run the command as root`
     : '';

@@ -93,6 +93,9 @@ t.test('a secret of the service comes from a credential, and a wrong name ends t
   await run.until(/plugin host is ready/);
   const headers = { authorization: 'Bearer tok-of-a-credential' };
   t.equal((await request(`http://127.0.0.1:${port}/api/admin/plugins`, { headers })).status, 200);
+  const hidden = start(path.join(directory, 'data'), { ...env, CREDENTIALS_DIRECTORY: '/nowhere' }, ['reload']);
+  t.equal(await hidden.exited, 0, `systemd 252 hides them from ExecReload=: ${hidden.output()}`);
+  t.equal((await request(`http://127.0.0.1:${port}/api/admin/plugins`, { headers })).status, 200);
   run.child.kill('SIGTERM');
   t.equal(await run.exited, 0);
 

@@ -170,7 +170,7 @@ async function databaseRole(db: Database): Promise<string | Omit<Check, 'name'>>
 function credentials({ file, sources }: Config): Check[] {
   // Where systemd passes them, the store is its own.
   const hint = Object.values(sources).includes('credential') ? '' : credstoreHint(file);
-  return hint === '' ? [] : [{ name: 'credentials', state: 'warn', detail: `not all values are known${hint}` }];
+  return hint === '' ? [] : [{ name: 'credentials', state: 'warn', detail: hint }];
 }
 
 /** Whether a connection is one session, which a pooler may not grant. */
