@@ -318,6 +318,7 @@ async function failures(t: Test, { run, s, send }: World): Promise<void> {
   );
   const [a, b] = [await run('random'), await run('random')];
   t.notSame(a, b, 'two executions draw different random numbers');
+  t.equal(new Set([a, b].flat()).size, 4, 'each draws two');
   const now = Number(await run('clock'));
   t.ok(Math.abs(now - Date.now()) < 60_000, 'the clock is that of the execution');
 }

@@ -248,7 +248,7 @@ fn attempt(ctx: &Context, name: &str, g: &Given) -> Result<Option<Json>> {
             Json::Null
         }
         "large" => "x".repeat(g.num(0) as usize).into(),
-        "random" => i64::from_le_bytes(random_bytes()).into(),
+        "random" => json!([i64::from_le_bytes(random_bytes()), i64::from_le_bytes(random_bytes())]),
         "clock" => Json::Int(SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis() as i64),
         _ => return outside(ctx, name, g),
     }))
