@@ -3,5 +3,6 @@ import './stories/delivery.ts';
 import './stories/night.ts';
 import './stories/operating.ts';
 import './stories/recorded.ts';
+import './stories/reload.ts';
 import './stories/roles.ts';
 import './stories/trouble.ts';

@@ -5,10 +5,11 @@ import t from 'tap';
 import { startBrowser } from './browser.ts';
 import { CookieJar } from './identity-provider.ts';
 import { buildExample } from './sdk.ts';
-import { request, startTestService, type TestService, TOKEN } from './service.ts';
+import { type Answer, request, startTestService, type TestService, TOKEN } from './service.ts';
 
 export const EMAIL = 'ada@uni.example';
 export const PASSWORD = 'seven brown owls at noon';
+const FIRST = { email: EMAIL, password: PASSWORD, name: 'Ada' };
 const AXE = fs.readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 /** Generous: the stories of three files run at once on a busy machine. */
@@ -17,8 +18,7 @@ const WAITING = '.mantine-Loader-root, [aria-busy=true]';
 
 type Test = { teardown(fn: () => unknown): void };
 
-export type AdminBrowser = {
-  s: TestService;
+export type BrowserWindow = {
   page: Page;
   context: BrowserContext;
   browser: Browser;
@@ -29,14 +29,14 @@ export type AdminBrowser = {
   /** Serious findings of axe on what is shown now. */
   axe(): Promise<string[]>;
 };
+export type AdminBrowser = BrowserWindow & { s: TestService };
 
-export type AdminBrowserOptions = {
+export type WindowOptions = { language?: string; colorScheme?: 'light' | 'dark'; width?: number };
+
+export type AdminBrowserOptions = WindowOptions & {
   /** Whether there is an administrator, who is logged in; otherwise the setup link is open. */
   loggedIn?: boolean;
   env?: Record<string, string>;
-  language?: string;
-  colorScheme?: 'light' | 'dark';
-  width?: number;
   /** Whether the sample plugin is installed. */
   sample?: boolean;
   /** What is done before there is an administrator. */
@@ -59,15 +59,30 @@ function sharedBrowser(): Promise<Browser> {
 
 /** A service and a browser that shows its administration pages. */
 export async function startAdminBrowser(test: Test, options: AdminBrowserOptions = {}): Promise<AdminBrowser> {
-  const { colorScheme = 'light', language = 'en-GB', loggedIn = true, width = 1280 } = options;
+  const { loggedIn = true } = options;
   const s = await startTestService(options.env);
   test.teardown(() => s.stop());
   if (options.sample === true) await s.install(await buildExample('hello'));
   await options.prepare?.(s);
   for (const person of options.people ?? []) await s.admin('POST', '/users', person);
-  const made = loggedIn
-    ? await s.admin('POST', '/auth/setup', { email: EMAIL, password: PASSWORD, name: 'Ada' })
-    : null;
+  const made = loggedIn ? await s.admin('POST', '/auth/setup', FIRST) : null;
+  return { s, ...(await openWindow(test, s.base, made, options)) };
+}
+
+/** A browser for a service that runs as a process of its own and has no administrator yet: makes the first one and logs in. */
+export async function startBrowserAt(test: Test, base: string, options: WindowOptions = {}): Promise<BrowserWindow> {
+  const made = await request(`${base}/api/admin/auth/setup`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${TOKEN}` },
+    body: JSON.stringify(FIRST),
+  });
+  if (made.status !== 200) throw new Error(made.text);
+  return await openWindow(test, base, made, options);
+}
+
+/** @param made the answer of the setup, whose session the window has; null when no administrator is logged in */
+async function openWindow(test: Test, at: string, made: Answer | null, options: WindowOptions): Promise<BrowserWindow> {
+  const { colorScheme = 'light', language = 'en-GB', width = 1280 } = options;
   const browser = await sharedBrowser();
   const context = await browser.newContext({
     ...{ locale: language, colorScheme, viewport: { width, height: 900 } },
@@ -77,6 +92,18 @@ export async function startAdminBrowser(test: Test, options: AdminBrowserOptions
   const page = await context.newPage();
   test.teardown(() => context.close());
   page.setDefaultTimeout(SHOWN_MS_MAX);
+  const errors = errorsOf(page);
+  // The browser keeps pages apart only on an origin it trusts.
+  const base = at.replace('127.0.0.1', 'localhost');
+  const open = async (path: string): Promise<void> => void (await page.goto(`${base}${path}`));
+  if (made !== null) await context.addCookies(cookiesOf(made.headers, base));
+  await open(made === null ? `/admin/#token=${TOKEN}` : '/admin/');
+  if (made !== null) await page.locator('header').waitFor();
+  return { page, context, browser, errors, open, axe: () => findingsOf(page) };
+}
+
+/** What the browser says went wrong from now on. */
+function errorsOf(page: Page): string[] {
   const errors: string[] = [];
   page.on('pageerror', error => errors.push(error.message));
   page.on('console', message => {
@@ -85,23 +112,18 @@ export async function startAdminBrowser(test: Test, options: AdminBrowserOptions
     if (message.text().startsWith('Failed to load resource')) return;
     errors.push(message.text());
   });
-  // The browser keeps pages apart only on an origin it trusts.
-  const base = s.base.replace('127.0.0.1', 'localhost');
-  const open = async (path: string): Promise<void> => void (await page.goto(`${base}${path}`));
-  if (made !== null) await context.addCookies(cookiesOf(made.headers, base));
-  await open(loggedIn ? '/admin/' : `/admin/#token=${TOKEN}`);
-  if (loggedIn) await page.locator('header').waitFor();
-  const axe = async (): Promise<string[]> => {
-    // Half a megabyte, and a document keeps it.
-    if (!(await page.evaluate('typeof window.axe === "object"'))) await page.evaluate(`${AXE}; null`);
-    const found: unknown = await page.evaluate(
-      `(async () => { const r = await window.axe.run({ resultTypes: ['violations'] }); return r.violations
-        .filter(v => v.impact === 'serious' || v.impact === 'critical')
-        .map(v => v.id + ': ' + v.nodes.map(n => n.target.join(' ') + ' ' + n.html.slice(0, 160) + ' ' + (n.any[0]?.message ?? '')).slice(0, 3).join(', ')); })()`,
-    );
-    return Array.isArray(found) ? found.map(String) : [];
-  };
-  return { s, page, context, browser, errors, open, axe };
+  return errors;
+}
+
+async function findingsOf(page: Page): Promise<string[]> {
+  // Half a megabyte, and a document keeps it.
+  if (!(await page.evaluate('typeof window.axe === "object"'))) await page.evaluate(`${AXE}; null`);
+  const found: unknown = await page.evaluate(
+    `(async () => { const r = await window.axe.run({ resultTypes: ['violations'] }); return r.violations
+      .filter(v => v.impact === 'serious' || v.impact === 'critical')
+      .map(v => v.id + ': ' + v.nodes.map(n => n.target.join(' ') + ' ' + n.html.slice(0, 160) + ' ' + (n.any[0]?.message ?? '')).slice(0, 3).join(', ')); })()`,
+  );
+  return Array.isArray(found) ? found.map(String) : [];
 }
 
 /** The cookies an answer sets, as a browser keeps them. */
