@@ -48,10 +48,14 @@ t.test('each file that misbehaves is one failure named with its file, and the re
     'throws.ts': `${GOOD} throw new Error('thrown outside a test');`,
     'wrong.ts': `import t from '${TAP}'; t.test('a sum', t => { t.equal(1 + 1, 3, 'one and one'); t.end(); });`,
     'left-out.ts': `import t from '${TAP}'; t.test('a kit', { skip: 'there is no go' }, t => t.end());`,
+    'to-do.ts': `${GOOD} t.test('a promise', { todo: 'later' }, t => t.end());`,
+    'switched-off.ts': `${GOOD} t.test('a doubt', { skip: true }, t => t.end());`,
     'last.ts': GOOD,
   });
   t.same(flaky, []);
-  t.equal(results.length, 11);
+  t.equal(results.length, 13);
+  t.match(of('to-do.ts'), { passed: 1, failed: 1, problem: '1 of its tests are marked TODO; write or mend them' });
+  t.match(of('switched-off.ts'), { passed: 1, failed: 1, problem: 'a test is left out without a reason' });
   t.match(of('good.ts'), { passed: 1, failed: 0, problem: null });
   t.match(of('left-out.ts'), { passed: 0, failed: 0, leftOut: ['a kit: there is no go'] });
   t.match(of('last.ts'), { passed: 1, failed: 0, problem: null });

@@ -87,7 +87,13 @@ let failed = 0;
 const postgres = await startPostgres({
   directory: path.join(cluster, 'pg'),
   progress: text => console.log(`# ${text}`),
-  settings: { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '300' },
+  settings: {
+    fsync: 'off',
+    synchronous_commit: 'off',
+    full_page_writes: 'off',
+    max_connections: '300',
+    scram_iterations: '1',
+  },
 });
 try {
   const db = openDatabase(postgres.url, 1, () => {});
