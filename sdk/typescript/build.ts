@@ -150,7 +150,13 @@ export async function buildPlugin(input: string): Promise<BuiltPlugin> {
   const named = { ...map, sources: map.sources.map(s => sourceName(s, root)) };
   const positions = positionsOf(named, source => !source.startsWith(OF_KIT));
   const engine = await readEngine();
-  const names = { random: nameOf('random'), randomBytes: nameOf('random_bytes'), log: nameOf('log') };
+  const names = {
+    deadline: nameOf('deadline'),
+    entries: nameOf('entries'),
+    log: nameOf('log'),
+    random: nameOf('random'),
+    randomBytes: nameOf('random_bytes'),
+  };
   const { asked, failure, manifest, stack } = runStart(engine, names, code, positions);
   if (failure !== null) {
     const places = authorPlaces(stack, named).map(place => `\n    at ${place}`);

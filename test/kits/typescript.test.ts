@@ -50,6 +50,14 @@ const MISTAKES: Record<string, { files: Record<string, string>; says: RegExp }> 
     },
     says: /^the top level failed: Error: too early\n +at part\.ts:2:\d+\n +at index\.ts:2:1$/,
   },
+  'an endless loop at the top level': {
+    files: { 'index.ts': `${plugin('() => {}')}spin();\nfunction spin(): void {\n  for (;;) {}\n}\n` },
+    says: /^the top level failed: .*endless loop\??\n +at spin \(index\.ts:\d+/,
+  },
+  'an endless loop before a plugin is defined': {
+    files: { 'index.ts': 'spin();\nfunction spin(): void {\n  for (;;) {}\n}\n' },
+    says: /^the top level failed: it did not end within 5 s; look for an endless loop\n +at index\.ts:2:/,
+  },
   'a host function at the top level': {
     files: {
       'index.ts': `import { Context } from 'plugin-host';\nnew Context({ kind: 'http' } as never).KVGet('a');\n${plugin('() => {}')}`,

@@ -224,7 +224,7 @@ export function boot(): void {
   const result = evaluate(code, length, scratch + 16, 0);
   free(code);
   if (isException(result)) {
-    report(takeException());
+    uncaught(takeException());
     unreachable();
   }
   freeValue(result);

@@ -17,31 +17,34 @@ export type StartRun = {
 
 /** What a line of the log begins with that is a note of `watched`; the stack stands behind it. */
 const NOTE = 'plugin-host notes: ';
+/** Time for the start: as long as an execution may take, which a start may be a part of. */
+const START_MS = 5000;
+
+/** Names that functions of the host have for JavaScript. */
+export type HostNames = Record<'deadline' | 'entries' | 'log' | 'random' | 'randomBytes', string>;
 
 /**
- * The bundle with notes of what asks for what differs between executions, and of what it throws. All that stands before
- * it is on its first line, so that no position changes.
- *
- * @param names the names the functions of the host have for JavaScript
+ * The bundle with notes of what asks for what differs between executions, and of what it throws or where it is when its
+ * time is over. All that stands before it is on its first line, so that no position changes.
  */
-function watched(code: string, names: { random: string; randomBytes: string; log: string }): string {
-  const [random, randomBytes, log] = [names.random, names.randomBytes, names.log].map(name => JSON.stringify(name));
-  const before = `"use strict";const note=(h=>(w,e)=>h(0,${JSON.stringify(NOTE)}+w+"\\n"+e.stack))(__host[${log}]);(()=>{const h=__host,D=Date,now=D.now,ask=w=>note(w,new Error());for(const k of[${random},${randomBytes}]){const f=h[k];h[k]=(...a)=>{ask("random");return f(...a)}}D.now=()=>{ask("clock");return now()};globalThis.Date=new Proxy(D,{construct(d,a,n){if(a.length===0)ask("clock");return Reflect.construct(d,a,n)},apply(d){ask("clock");return d()}})})();try{`;
+function watched(code: string, names: HostNames): string {
+  const [random, randomBytes, log, deadline, entries] = [
+    names.random,
+    names.randomBytes,
+    names.log,
+    names.deadline,
+    names.entries,
+  ].map(name => JSON.stringify(name));
+  const before = `"use strict";const note=(h=>(w,e)=>h(0,${JSON.stringify(NOTE)}+w+"\\n"+e.stack))(__host[${log}]);(()=>{const h=__host,D=Date,now=D.now,ask=w=>note(w,new Error());const none=()=>0;__host[${entries}](none,none,none,none,e=>note("late",e));__host[${deadline}](${START_MS});for(const k of[${random},${randomBytes}]){const f=h[k];h[k]=(...a)=>{ask("random");return f(...a)}}D.now=()=>{ask("clock");return now()};globalThis.Date=new Proxy(D,{construct(d,a,n){if(a.length===0)ask("clock");return Reflect.construct(d,a,n)},apply(d){ask("clock");return d()}})})();try{`;
   return `${before}${code}\n}catch(e){note("thrown",e instanceof Error?e:new Error());throw e}`;
 }
 
 /**
  * @param engine what `buildEngine` made
- * @param names the names the functions of the host have for JavaScript
  * @param code the bundle
  * @param positions where its lines come from
  */
-export function runStart(
-  engine: Uint8Array,
-  names: { random: string; randomBytes: string; log: string },
-  code: string,
-  positions: Uint8Array,
-): StartRun {
+export function runStart(engine: Uint8Array, names: HostNames, code: string, positions: Uint8Array): StartRun {
   const script = new TextEncoder().encode(watched(code, names));
   const module = new WebAssembly.Module(new Uint8Array(linkPlugin(engine, new Set(), script, positions)));
   const out: StartRun = { manifest: '', failure: null, stack: '', asked: [] };
@@ -63,7 +66,8 @@ export function runStart(
       const line = text(at, length);
       if (line.startsWith(NOTE)) {
         const [what, ...stack] = line.slice(NOTE.length).split('\n');
-        if (what === 'thrown') out.stack = stack.join('\n');
+        if (what === 'late') out.failure = `it did not end within ${START_MS / 1000} s; look for an endless loop`;
+        if (what === 'thrown' || what === 'late') out.stack = stack.join('\n');
         else out.asked.push({ what: what === 'random' ? 'random' : 'clock', stack: stack.join('\n') });
       }
       return 0;
@@ -91,7 +95,8 @@ export function runStart(
     describe();
   } catch (error) {
     if (!(error instanceof WebAssembly.RuntimeError)) throw error;
-    out.failure ??= 'the files define no plugin; call definePlugin({...}) at the top level of the entry file';
   }
+  if (out.manifest === '')
+    out.failure ??= 'the files define no plugin; call definePlugin({...}) at the top level of the entry file';
   return out;
 }
