@@ -4,7 +4,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Actor } from '../audit/audit-log.ts';
 import { OperatorError, ServiceError, UsageError } from '../base/errors.ts';
 import { type Config, dataPath } from '../config/load.ts';
-import { credstoreHint } from '../config/value-files.ts';
 import { type Database, openDatabase } from '../db/database.ts';
 import { migrate, pendingMigrations } from '../db/migrate.ts';
 import { type AdminAccount, findAdminByEmail, listAllAdmins } from '../identity/admin-accounts.ts';
@@ -39,13 +38,12 @@ type UsedDatabase = { url: string; close(): Promise<void> };
  */
 async function embeddedDatabase(config: Config, progress: (text: string) => void): Promise<UsedDatabase> {
   const directory = dataPath(config, 'postgres');
-  const hint = credstoreHint(config.file);
-  const more = hint === '' ? '' : `; ${hint}`;
+  const more = config.unread === '' ? '' : `; ${config.unread}`;
   for (const until = Date.now() + DIRECTORY_MS; ; await sleep(100)) {
     const lock = lockForCommand(dataPath(config), 'command');
     if (lock.state !== 'taken') {
       const own = await startPostgres({ directory, progress, mustExist: true }).catch((error: unknown) => {
-        throw hint === '' || !(error instanceof OperatorError) ? error : new CommandError(error.message + more);
+        throw more === '' || !(error instanceof OperatorError) ? error : new CommandError(error.message + more);
       });
       return {
         url: own.url,

@@ -71,7 +71,7 @@ function addServiceVerbs(program: Command, serves: () => Program, env: NodeJS.Pr
 }
 
 /** Verbs that look at the configuration, at the machine and at the service, and change nothing. */
-function addLookingVerbs(program: Command, config: ReadConfig): void {
+function addLookingVerbs(program: Command, config: ReadConfig, ownersConfig: ReadConfig): void {
   const configuration = group(program, 'config', 'the configuration');
   verb(configuration, 'check', 'print the effective configuration with its sources', async flags => {
     const { configCheck } = await import('./config-check.ts');
@@ -83,7 +83,7 @@ function addLookingVerbs(program: Command, config: ReadConfig): void {
   });
   verb(program, 'doctor', 'look at everything the service needs; ends with 1 when something fails', async flags => {
     const { doctor, shownChecks } = await import('../app/doctor/doctor.ts');
-    const checks = await doctor(await config(flags));
+    const checks = await doctor(await ownersConfig(flags));
     out(flags.json === true ? jsonText({ checks }) : shownChecks(checks));
     // What does not answer must not keep the command.
     process.exit(checks.some(c => c.state === 'failed') ? 1 : 0);
@@ -222,12 +222,12 @@ function makeProgram(environment: NodeJS.ProcessEnv, started: Program, serves: (
   const ownersConfig: ReadConfig = async flags => {
     const read = await config(flags);
     const { continueAsOwner } = await import('./as-owner.ts');
-    continueAsOwner(read, started, environment);
+    continueAsOwner(read);
     return read;
   };
   addServiceVerbs(program, serves, environment);
   addMigrateVerbs(program, ownersConfig);
-  addLookingVerbs(program, config);
+  addLookingVerbs(program, config, ownersConfig);
   addDataVerbs(program, ownersConfig);
   addRemoteVerbs(program, environment, config);
   addBenchVerb(program, environment, started);

@@ -7,7 +7,7 @@ import { fileProblem } from '../base/file-problem.ts';
 import { didYouMean } from '../base/nearest-name.ts';
 import { ROWS, type Row } from './keys.ts';
 import { PluginOrigins } from './plugin-origins.ts';
-import { type GivenValue, readCredentials, readCredstore, readValueFile } from './value-files.ts';
+import { credstoreHint, type GivenValue, readCredentials, readCredstore, readValueFile } from './value-files.ts';
 import { shown, valueProblem } from './value-problem.ts';
 
 /** A mistake in the configuration: one line that says where it is and what would be right. */
@@ -32,6 +32,8 @@ export type Config = {
   readonly values: Values;
   readonly sources: Readonly<Record<ConfigKey, ConfigSource>>;
   readonly file: string | null;
+  /** What to say where a value is missed that this account may not read; empty when it could read all there is. */
+  readonly unread: string;
 };
 
 const KEYS = Object.keys(ROWS) as ConfigKey[];
@@ -266,6 +268,8 @@ export function loadConfig(file: string | null, env: Readonly<Record<string, str
     values: Object.freeze(values) as Values,
     sources: Object.freeze(sources) as Record<ConfigKey, ConfigSource>,
     file,
+    // Where systemd passes credentials, the store is its own.
+    unread: (env[CREDENTIALS] ?? '') === '' ? credstoreHint(file) : '',
   });
 }
 
@@ -297,12 +301,6 @@ export function configToEnv(config: Config): Record<string, string> {
   return env;
 }
 
-/** The values that systemd passes as credentials, as environment variables, for a child process that may not read them. */
-export const credentialsToEnv = ({ sources, values }: Config): Record<string, string> =>
-  Object.fromEntries(
-    KEYS.filter(key => sources[key] === 'credential').map(key => [envNameOf(key), String(values[key])]),
-  );
-
 /** A copy of a configuration with values that the supervisor finds out at the start. */
 export function withValues(config: Config, changes: Partial<Values>): Config {
   const sources = { ...config.sources };
@@ -312,6 +310,7 @@ export function withValues(config: Config, changes: Partial<Values>): Config {
     values: Object.freeze({ ...config.values, ...changes }),
     sources: Object.freeze(sources),
     file: config.file,
+    unread: config.unread,
   });
 }
 

@@ -384,6 +384,13 @@ t.test('a command of root runs as the account that owns the data directory', { s
   const owners = filesBelow(data).map(file => fs.statSync(file).uid);
   t.same([...new Set(owners)], [1], 'all of it is that of the account');
   t.equal((await runCommand(['restore', copy], there)).code, 1, 'and so is the code it ends with');
+
+  const file = path.join(folder('configuration'), 'host.yaml');
+  fs.writeFileSync(file, `data: { dir: ${data} }\n`, { mode: 0o600 });
+  fs.chmodSync(data, 0o500);
+  const looked = await runCommand(['doctor', '--config', file], { CREDENTIALS_DIRECTORY: credentials });
+  t.match(looked, { code: 1, out: /^failed +data directory .*daemon/m }, 'root could write there, the service cannot');
+  t.match(looked.out, /^ok +database {2}/m, 'what root alone reads was read before');
 });
 
 t.test('a backup that was changed is refused: a file of a user, its sum, the page of contents', async t => {

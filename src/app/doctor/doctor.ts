@@ -6,7 +6,6 @@ import { accessDenied } from '../../base/access-denied.ts';
 import { messageOf } from '../../base/errors.ts';
 import { openFilesMax, openFilesProblem } from '../../base/open-files.ts';
 import { type Config, dataPath, publicBaseOf } from '../../config/load.ts';
-import { credstoreHint } from '../../config/value-files.ts';
 import { durationMs } from '../../config/values.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
 import { pendingMigrations } from '../../db/migrate.ts';
@@ -167,10 +166,8 @@ async function databaseRole(db: Database): Promise<string | Omit<Check, 'name'>>
 }
 
 /** Stored credentials that were not looked at. */
-function credentials({ file, sources }: Config): Check[] {
-  // Where systemd passes them, the store is its own.
-  const hint = Object.values(sources).includes('credential') ? '' : credstoreHint(file);
-  return hint === '' ? [] : [{ name: 'credentials', state: 'warn', detail: hint }];
+function credentials({ unread }: Config): Check[] {
+  return unread === '' ? [] : [{ name: 'credentials', state: 'warn', detail: unread }];
 }
 
 /** Whether a connection is one session, which a pooler may not grant. */
