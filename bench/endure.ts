@@ -9,9 +9,11 @@ import { signalDescendant } from '../test/support/signals.ts';
 import { assemble, hostImports, manifestOf, withManifest } from '../test/support/wat.ts';
 import { makeCaller } from './caller.ts';
 import { compileExpensive, killExpensive } from './endure-compile.ts';
+import { driftBesideRevocations } from './endure-drift.ts';
 import { hostsApart, isRight } from './endure-hosts.ts';
 import { attackConformance, attackLanguages, type Isolation } from './endure-isolation.ts';
 import { manyPlugins } from './endure-plugins.ts';
+import { restoreAfterUninstall } from './endure-restore.ts';
 import { staleAnswers } from './endure-stale.ts';
 import { uploadsUnderKills } from './endure-uploads.ts';
 import { installFilebox, makeSource, transfer } from './files.ts';
@@ -653,6 +655,28 @@ async function plugins(count: number): Promise<void> {
   );
 }
 
+/** A comparison of the graph with the database delays no revocation, and takes none for a difference. */
+async function drift(count: number): Promise<void> {
+  const r = await driftBesideRevocations(path.join(directory, 'drift'), count);
+  report(
+    'drift',
+    r.differences.length + r.undelivered + r.late === 0,
+    `${r.compared[0]} relationships, ${r.compared[1]} at the end; a comparison took ${r.comparisonMs.toFixed(0)} ms; ${r.revoked} taken back meanwhile, in ${r.revokeMs.toFixed(1)} ms (${r.revokeMsMost.toFixed(0)} at most, ${r.quietMs.toFixed(1)} without a comparison); ${r.undelivered} not delivered, ${r.late} still granted; differences: ${r.differences.slice(0, 5).join(', ') || 'none'}`,
+  );
+}
+
+/** A plugin that was uninstalled after a backup is as it was when that is restored, its rights in the graph included. */
+async function restores(count: number): Promise<void> {
+  for (let k = 0; k < count; k++) {
+    const wrong = await restoreAfterUninstall(path.join(directory, `restore-${k}`));
+    report(
+      'restores',
+      wrong.length === 0,
+      `uninstalled after a backup, then restored: ${wrong.join('; ') || 'as it was'}`,
+    );
+  }
+}
+
 const figures: Record<string, [number, (count: number) => Promise<void>]> = {
   loops: [1, () => loops()],
   kills: [100, kills],
@@ -664,6 +688,8 @@ const figures: Record<string, [number, (count: number) => Promise<void>]> = {
   conformance: [1_000_000, conformance],
   plugins: [1000, plugins],
   stale: [28, stale],
+  drift: [40_000, drift],
+  restores: [3, restores],
   hosts: [12, hosts],
   compile: [2000, compile],
   uploads: [40, uploads],
