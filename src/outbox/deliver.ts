@@ -255,10 +255,10 @@ export class Deliverer {
   /**
    * Works with the stream locked and the store at rest; for confirming and repairing differences.
    *
-   * @param work may ask for leave to write a store
+   * @param work may ask for leave to write a store; `mark` is that of the store that is delivered to
    * @throws GraphError
    */
-  async withRest<T>(work: (client: Queryable, writeTo: LeaveToWrite) => Promise<T>): Promise<T> {
+  async withRest<T>(work: (client: Queryable, writeTo: LeaveToWrite, mark: string | null) => Promise<T>): Promise<T> {
     return await this.#db.withTransaction(async client => {
       const stream = await lockStream(client, this.#owner, 'hold');
       if (stream === null) throw new Error('the row of the stream is gone');
@@ -269,7 +269,7 @@ export class Deliverer {
         });
         return updates => this.#fence.write(store, updates);
       };
-      return await keepAlive(client, () => work(client, writeTo));
+      return await keepAlive(client, () => work(client, writeTo, stream.store));
     });
   }
 

@@ -1,8 +1,9 @@
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
+import { readMarks } from '../graph/graph.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
-import type { GraphUpdate } from '../graph/graph-store.ts';
+import { GraphError, type GraphUpdate } from '../graph/graph-store.ts';
 import { type Tuple, tupleKey } from '../graph/tuple.ts';
 import type { Deliverer } from './deliver.ts';
 import { type DeliveryStore, isRefusal, newestRevision } from './fenced-store.ts';
@@ -21,6 +22,9 @@ export type Drift = {
   repaired: boolean;
 };
 
+/** The store that was compared is not delivered to any more, so what differs says nothing. */
+export class ReplacedStoreError extends GraphError {}
+
 type DriftParts = { db: Database; deliverer: Deliverer; schema: GraphSchema };
 
 /** Differences confirmed, and mended, in one turn of the stream: so long a revocation may have to wait. */
@@ -31,7 +35,7 @@ const READS_AT_ONCE = 16;
  * Compares the graph store with `authz_tuples`. Both are read while deliveries go on; only what differs is looked at again while nothing is
  * delivered, a few hundred tuples at a time.
  *
- * @throws GraphError when the store does not answer
+ * @throws GraphError when the store does not answer; ReplacedStoreError when another store has taken its place
  */
 export function findDrift(parts: DriftParts, store: DeliveryStore): Promise<Drift> {
   return drift(parts, store, null);
@@ -40,18 +44,21 @@ export function findDrift(parts: DriftParts, store: DeliveryStore): Promise<Drif
 /**
  * The same, and mends the store.
  *
- * @throws GraphError when the store does not answer
+ * @throws GraphError when the store does not answer; ReplacedStoreError when another store has taken its place
  */
 export function repairDrift(parts: DriftParts, store: DeliveryStore, by: Actor): Promise<Drift> {
   return drift(parts, store, by);
 }
 
 async function drift(parts: DriftParts, store: DeliveryStore, repairedBy: Actor | null): Promise<Drift> {
+  const marks = new Set((await readMarks(store, 'loaded')).map(mark => mark.subjectId));
   const { compared, differing } = await readBoth(parts, store);
   const found: Drift = { missing: [], extra: [], compared, pending: 0, repaired: false };
   for (let k = 0; k < differing.length; k += CONFIRMED_AT_ONCE) {
     const some = differing.slice(k, k + CONFIRMED_AT_ONCE);
-    await parts.deliverer.withRest(async (client, writeTo) => {
+    await parts.deliverer.withRest(async (client, writeTo, mark) => {
+      if (mark === null || !marks.has(mark))
+        throw new ReplacedStoreError('unavailable', 'the graph store was replaced while it was compared', null);
       const { extra, missing, pending } = await confirm(parts, store, client, some);
       found.pending += pending;
       found.missing.push(...missing);

@@ -1,10 +1,11 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Actor } from '../audit/audit-log.ts';
 import type { Database, Queryable } from '../db/database.ts';
-import type { Graph } from '../graph/graph.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { type JobQueue, scheduledJob } from '../jobs.ts';
 import type { Deliverer } from './deliver.ts';
-import { type Drift, findDrift, repairDrift } from './drift.ts';
+import { type Drift, findDrift, ReplacedStoreError, repairDrift } from './drift.ts';
+import type { DeliveryStore } from './fenced-store.ts';
 
 /** What the newest comparison found. */
 export type ComparisonResult = { at: Date; missing: number; extra: number; repaired: boolean };
@@ -14,7 +15,11 @@ const NIGHTLY = '29 3 * * *';
 /** Minutes for 100,000,000 relationships (docs/operating.md "How large it may get"); a slow disk gets more. */
 const SECONDS_MAX = 2 * 3600;
 
-type Parts = { db: Database; graph: Graph; schema: GraphSchema; deliverer: Deliverer };
+/** How often a comparison begins again with the store that has replaced the one it read, and how soon. */
+const REPLACED_MAX = 5;
+const REPLACED_MS = 200;
+
+type Parts = { db: Database; graph: { readonly store: DeliveryStore }; schema: GraphSchema; deliverer: Deliverer };
 
 /** Compares the graph store with the database, once at a time on a host: it reads both whole. Each result is kept. */
 export class GraphComparison {
@@ -34,16 +39,25 @@ export class GraphComparison {
     if (this.#isUnderWay) return null;
     this.#isUnderWay = true;
     try {
-      const { db, graph } = this.#parts;
-      const found =
-        repairedBy === null
-          ? await findDrift(this.#parts, graph.store)
-          : await repairDrift(this.#parts, graph.store, repairedBy);
-      await keep(db, found);
+      const found = await this.#compare(repairedBy);
+      await keep(this.#parts.db, found);
       return found;
     } finally {
       this.#isUnderWay = false;
     }
+  }
+
+  /** The embedded store is replaced when it has grown; then the new one is compared. */
+  async #compare(repairedBy: Actor | null): Promise<Drift> {
+    const { graph } = this.#parts;
+    for (let left = REPLACED_MAX; ; left--)
+      try {
+        if (repairedBy === null) return await findDrift(this.#parts, graph.store);
+        return await repairDrift(this.#parts, graph.store, repairedBy);
+      } catch (error) {
+        if (!(error instanceof ReplacedStoreError) || left === 0) throw error;
+        await sleep(REPLACED_MS);
+      }
   }
 }
 

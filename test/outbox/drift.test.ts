@@ -6,6 +6,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import { GraphStore } from '../../src/graph/graph-store.ts';
 import { Deliverer } from '../../src/outbox/deliver.ts';
 import { findDrift, repairDrift } from '../../src/outbox/drift.ts';
+import { findNewestComparison, GraphComparison } from '../../src/outbox/graph-comparison.ts';
 import { startGraphStore, tuple } from '../support/graph.ts';
 import { append, bothGraphs, deliverAll, outboxDatabase, remove, schema, storeWith, touch } from '../support/outbox.ts';
 
@@ -58,6 +59,40 @@ t.test('a comparison delays no revocation, and an entry delivered meanwhile is n
   await deliverAll(deliverer, store);
   t.match(await findDrift(parts, store), { missing: [], extra: [], repaired: false });
 });
+
+t.test(
+  'a store that is replaced while it is compared is not compared to its end, but the one in its place',
+  async t => {
+    const [old, fresh] = [(await startGraphStore(t)).store, (await startGraphStore(t)).store];
+    const { db } = await outboxDatabase(t);
+    await append(db, touch(member('a'), member('b')));
+    const deliverer = new Deliverer(db, schema);
+    await deliverer.prepare(old);
+    let inUse = old;
+    const replaced = storeWith(old, {
+      async *pages(filter, freshness) {
+        if (inUse === old) {
+          inUse = fresh;
+          await new Deliverer(db, schema).prepare(fresh);
+          // The old store never learns of it.
+          await append(db, remove(member('b')));
+          await deliverAll(new Deliverer(db, schema), fresh);
+        }
+        yield* old.pages(filter, freshness);
+      },
+    });
+    const parts = { db, deliverer, schema };
+    await t.rejects(findDrift(parts, replaced), { message: 'the graph store was replaced while it was compared' });
+    inUse = old;
+    const graph = {
+      get store() {
+        return inUse === old ? replaced : fresh;
+      },
+    };
+    t.match(await new GraphComparison({ ...parts, graph }).run(null), { missing: [], extra: [], compared: 1 });
+    t.match(await findNewestComparison(db), { missing: 0, extra: 0 });
+  },
+);
 
 t.test(
   '`authz drift` works on the command line: it names what differs, mends it, and says what to do without a store',
