@@ -74,8 +74,8 @@ export async function driftBesideRevocations(directory: string, relationships: n
         const drift = await answerOf(port, 'GET', '/authz/drift');
         tookMs.push(performance.now() - at);
         compared.push(Number(drift.compared));
-        for (const side of [drift.missing, drift.extra])
-          if (Array.isArray(side)) differences.push(...side.slice(0, 3).map(String));
+        for (const side of ['missing', 'extra'])
+          if (Array.isArray(drift[side])) differences.push(...drift[side].slice(0, 3).map(tuple => `${side} ${tuple}`));
       }
     })().finally(() => (done = true));
     const beside: Array<Awaited<ReturnType<typeof revoke>>> = [];
