@@ -92,9 +92,13 @@ export class SystemdNotifier {
     this.#endStart();
     this.#notify(`READY=1\nSTATUS=${text}`);
     if (this.#watchdogMs === null) return;
-    this.#watchdog ??= setInterval(() => {
+    if (this.#watchdog !== null) return;
+    const beat = (): void => {
       if (isBeating()) this.#notify('WATCHDOG=1');
-    }, this.#watchdogMs / WATCHDOG_PARTS);
+    };
+    // At once: a program that is reloaded again before its first turn would never beat.
+    beat();
+    this.#watchdog = setInterval(beat, this.#watchdogMs / WATCHDOG_PARTS);
   }
 
   /** The service ends; it takes as long as its longest request, and the watchdog goes on meanwhile. */
