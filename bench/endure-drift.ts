@@ -78,9 +78,9 @@ export async function driftBesideRevocations(directory: string, relationships: n
           if (Array.isArray(drift[side])) differences.push(...drift[side].slice(0, 3).map(tuple => `${side} ${tuple}`));
       }
     })().finally(() => (done = true));
-    const beside: Array<Awaited<ReturnType<typeof revoke>>> = [];
+    const meanwhile: Array<Awaited<ReturnType<typeof revoke>>> = [];
     while (!done) {
-      beside.push(await revoke(port, member(revoked++)));
+      meanwhile.push(await revoke(port, member(revoked++)));
       await sleep(10);
     }
     await comparing;
@@ -88,12 +88,12 @@ export async function driftBesideRevocations(directory: string, relationships: n
       compared: [compared[0] ?? 0, compared.at(-1) ?? 0],
       differences,
       comparisonMs: median(tookMs),
-      revoked: beside.length,
-      undelivered: beside.filter(r => !r.delivered).length,
-      late: beside.filter(r => r.late).length,
+      revoked: meanwhile.length,
+      undelivered: meanwhile.filter(r => !r.delivered).length,
+      late: meanwhile.filter(r => r.late).length,
       quietMs: median(quiet),
-      revokeMs: median(beside.map(r => r.ms)),
-      revokeMsMost: Math.max(...beside.map(r => r.ms)),
+      revokeMs: median(meanwhile.map(r => r.ms)),
+      revokeMsMost: Math.max(...meanwhile.map(r => r.ms)),
     };
   } finally {
     await host.stop();
