@@ -1,11 +1,12 @@
 import { z } from 'zod';
 import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
-import { HOST_ERROR } from '../abi/host-functions.ts';
+import { HOST_ERROR, type HostFunction } from '../abi/host-functions.ts';
 import { type HostArgument, type HostResult, hostError } from '../abi/host-result.ts';
 import { ENTRY } from '../abi/shared-layout.ts';
 import { OperatorError } from '../base/errors.ts';
 import { fieldErrorsOf } from '../base/field-errors.ts';
 import { LIMITS } from '../base/limits.ts';
+import { callPermission, permissionsOf } from '../plugins/manifest.ts';
 import {
   type RecordedCall,
   type RecordedExecution,
@@ -14,6 +15,7 @@ import {
 } from '../records/recorded-execution.ts';
 import { Masker, recordedBytes } from '../records/recording.ts';
 import { AuthorSandbox } from './author-sandbox.ts';
+import { answerCall, MemoryHost } from './memory-host.ts';
 
 /** Runs a recorded execution again, with the answers its host calls got then (docs/plugins.md "Recordings"). */
 
@@ -72,6 +74,9 @@ const callText = (name: string, values: readonly RecordedValue[]): string => `${
 /** What is different; `call` is the host call of this run that shows it, counted from 1; null for what no call shows. */
 type Difference = { text: string; call: number | null };
 
+/** Answers calls that the recording knows nothing of. */
+type Beyond = (row: HostFunction, args: readonly HostArgument[]) => HostResult | Promise<HostResult>;
+
 /** Answers host calls from the recording, in its order, and notes what is asked otherwise. */
 class Player {
   readonly differences: Difference[] = [];
@@ -86,16 +91,25 @@ class Player {
   answered = 0;
   #made = 0;
   readonly #refused: number | null;
+  readonly #beyond: Beyond | null;
 
   /**
    * @param secrets that were taken out when it was recorded, so that what is asked now is masked alike
    * @param refused the host call of this run that fails, counted from 1, so that the failure names its place; null: none
+   * @param beyond answers what is asked after the last recorded call: a mended module goes on where the recorded one failed; null:
+   *   such a call fails
    */
-  constructor(calls: readonly RecordedCall[], secrets: readonly string[], refused: number | null) {
+  constructor(
+    calls: readonly RecordedCall[],
+    secrets: readonly string[],
+    refused: number | null,
+    beyond: Beyond | null,
+  ) {
     this.#calls = calls;
     this.#arguments = calls.map(call => JSON.stringify(call.arguments));
     this.#masker = new Masker(secrets);
     this.#refused = refused;
+    this.#beyond = beyond;
   }
 
   differs(text: string, call: number | null = null): void {
@@ -111,7 +125,8 @@ class Player {
     return this.#masker.headers(flat);
   }
 
-  answer(name: string, args: readonly HostArgument[]): HostResult {
+  answer(row: HostFunction, args: readonly HostArgument[]): HostResult | Promise<HostResult> {
+    const { name } = row;
     this.#made++;
     if (this.#made === this.#refused) return hostError(HOST_ERROR.unavailable, REFUSED);
     const now = args.map(value => this.masked(value));
@@ -119,7 +134,10 @@ class Player {
     if (at === null) {
       const next = this.#calls[this.#next];
       const before = next === undefined ? 'no further call' : callText(next.function, next.arguments);
-      this.differs(`host call ${this.#next + 1}: then ${before}, now ${callText(name, now)}`, this.#made);
+      const beyond = next === undefined ? this.#beyond : null;
+      const how = beyond === null ? '' : ' (answered as in a test, with nothing stored)';
+      this.differs(`host call ${this.#next + 1}: then ${before}, now ${callText(name, now)}${how}`, this.#made);
+      if (beyond !== null) return beyond(row, args);
       return hostError(HOST_ERROR.unavailable, `the recording has no answer to ${name} here`);
     }
     this.#skip(at);
@@ -179,17 +197,28 @@ class Rerun {
       config: { ...then.config, ...config },
       timeoutMs: LIMITS.executionMsMax,
       drawn: Buffer.from(then.drawn ?? '', 'base64'),
-      dispatch: (row, args, player) => player.answer(row.name, args),
+      dispatch: (row, args, player) => player.answer(row, args),
     });
   }
 
   /** @param refused the host call that fails, counted from 1; null: none */
   async run(refused: number | null): Promise<{ outcome: ExecutionOutcome; player: Player }> {
     const { body, calls, event } = this.#then;
-    const player = new Player(calls, this.#secrets, refused);
+    const player = new Player(calls, this.#secrets, refused, this.#then.outcome.kind === 'ok' ? null : this.#beyond());
     const entry = kindOf(event) === 'messenger' ? ENTRY.message : ENTRY.handle;
     const recorded = body === null ? null : recordedBytes(body);
     return { outcome: await this.#sandbox.run({ event, body: recorded, entry, context: player }), player };
+  }
+
+  /** What a plugin asks that failed then and goes on now is answered as in a test of its author, from an empty store. */
+  #beyond(): Beyond {
+    const host = new MemoryHost();
+    const permissions = new Set(permissionsOf(this.#sandbox.manifest));
+    return ({ name, permission }, args) => {
+      const needed = permission === 'plugins:call' ? callPermission(String(args[0])) : permission;
+      if (needed !== null && !permissions.has(needed)) return hostError(HOST_ERROR.denied);
+      return answerCall(host, name, args, { kind: 'http', user: null });
+    };
   }
 
   /** Runs again with this call refused, and reads its place from the failure. @returns empty if the handler hides it */

@@ -145,6 +145,24 @@ t.test('an execution of a recorded trigger runs again, and what differs is said'
     t.match(mended.out, /it failed then, and ends well now$/m);
     t.match(mended.out, /\(another module than the recorded one\)/);
     t.match(mended.out, /outcome: then "handler_error", now "ok"/);
+    const goesOn = SOURCE.replace(
+      / {2}if \(what === 'bad'\).*\n/,
+      "  ctx.KVIncrement('m');\n  ctx.KVIncrement('m');\n",
+    );
+    fs.writeFileSync(path.join(folder, 'index.ts'), goesOn);
+    const further = await run([file, folder]);
+    t.match(
+      further,
+      { code: 0, out: /it failed then, and ends well now$/m },
+      'also when it asks further than the failed one',
+    );
+    t.match(
+      further.out,
+      /host call 5: then no further call, now kv_increment\("m".*\(answered as in a test, with nothing stored\) at count/,
+    );
+    const wellThen = await replay(await moduleOf(folder), readRecording(recorded.text, 'it'), {});
+    t.equal(wellThen.outcome.kind, 'handler_error', 'of one that ended well all that was asked is known');
+    t.match(wellThen.outcome.failure, /the recording has no answer to kv_increment here/);
     t.match(await run([path.join(folder, 'index.ts'), folder]), { code: 1, err: /is no recording: it is not JSON/ });
     t.match(await run([file, folder, '--set', 'key']), { code: 2, err: /--set "key" is no field/ });
   });
