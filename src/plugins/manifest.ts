@@ -68,6 +68,19 @@ export const suggestedAccess = z
   });
 export type SuggestedAccess = z.infer<typeof suggestedAccess>;
 
+const LIKE = 'a path like /profile or /items/:id';
+const SHOWN_CHARACTERS = 100;
+
+/** What is wrong with a path. */
+function pathMistake(path: string): string {
+  const text = JSON.stringify(path.slice(0, SHOWN_CHARACTERS));
+  if (!path.startsWith('/')) return `${text} does not begin with /; ${LIKE}`;
+  if (path.includes('//')) return `${text} has an empty segment; ${LIKE}`;
+  const [, braced] = /\{([^{}/]*)\}/.exec(path) ?? [];
+  if (braced !== undefined) return `${text}: a parameter is written :${braced || 'id'}, not {${braced}}; ${LIKE}`;
+  return `${text} has a segment that is neither letters of an address nor a parameter; ${LIKE}`;
+}
+
 /** An endpoint of a plugin. */
 export const httpTrigger = z.object({
   name: triggerName,
@@ -76,7 +89,9 @@ export const httpTrigger = z.object({
   path: z
     .string()
     .max(512)
-    .regex(/^(\/([A-Za-z0-9._~!$&'()*+,;=@%-]+|:[A-Za-z_][A-Za-z0-9_]*))*\/?$/, 'a path like /profile or /items/:id')
+    .regex(/^(\/([A-Za-z0-9._~!$&'()*+,;=@%-]+|:[A-Za-z_][A-Za-z0-9_]*))*\/?$/, {
+      error: ({ input }) => pathMistake(String(input)),
+    })
     .describe('Path below /api/triggers/http/<plugin id>, like /profile or /items/:id; empty for the root'),
   methods: z.array(z.enum(HTTP_METHODS)).min(1, 'at least one HTTP method').describe('Methods it answers'),
   access: suggestedAccess.describe('Who should call it, as its author sees it').optional(),

@@ -34,7 +34,11 @@ t.test('each wrong step is one message that says where and what to do', async t 
       "Users('Users may be greeted').Policy('has_rol(\"tutor\")')",
       /refusal: trigger greet: its policy has_rol\("tutor"\) cannot be saved: .*did you mean "has_role"\?/,
     ],
-    ["Path: '/greet/:name'", "Path: 'greet'", /manifest \/triggers\/0\/path: a path like/],
+    [
+      "Path: '/greet/:name'",
+      "Path: 'greet'",
+      /manifest \/triggers\/0\/path: "greet" does not begin with \/; a path like/,
+    ],
     ["Methods: ['GET']", 'Methods: []', /manifest \/triggers\/0\/methods: at least one HTTP method/],
     ['times });', 'times };', /index\.ts:\d+:\d+: Expected "\)"/],
     ['ctx.HTTP.Params.name', 'ctx.HTTP.Param.name', /index\.ts:\d+:\d+: TS2\d+: Property 'Param' does not exist/],

@@ -70,7 +70,7 @@ const MISTAKES: Record<string, { files: Record<string, string>; says: RegExp }> 
   },
   'a wrong path and an unknown id': {
     files: { 'index.ts': plugin('() => {}').replace("'/go'", "'go'").replace("'small'", "'Small One'") },
-    says: /^manifest \/id: .*\nmanifest \/triggers\/0\/path: a path like \/profile/,
+    says: /^manifest \/id: .*\nmanifest \/triggers\/0\/path: .*; a path like \/profile/,
   },
 };
 

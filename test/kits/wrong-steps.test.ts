@@ -90,7 +90,10 @@ for (const [language, wrong] of Object.entries(KITS)) {
     const { warnings } = await build(...wrong.denied);
     t.match(warnings, [wrong.call], 'a permission that is not required');
     await t.rejects(build(...wrong.twice), /the name "greet" is used twice: rename one of the triggers/);
-    await t.rejects(build(/(["'])\/greet\/:name["']/, '$1greet$1'), /\/path: a path like \/profile/);
+    await t.rejects(
+      build(/(["'])\/greet\/:name["']/, '$1greet$1'),
+      /\/path: "greet" does not begin with \/; a path like \/profile/,
+    );
     await t.rejects(build(...wrong.mistake), wrong.place);
     await t.rejects(build(...wrong.declares), /declares? nothing|no manifest|no plugin|Register|definePlugin|plugin!/);
   });
