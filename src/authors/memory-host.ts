@@ -45,8 +45,6 @@ export class MemoryHost {
   /** Messages of `NotifyUser`, `NotifyChat` and `NotifyStudents`. */
   readonly notifications: Array<{ to: unknown; message: unknown }> = [];
   readonly events: Array<{ name: string; payload: unknown }> = [];
-  /** Replies of the execution that runs. */
-  replies: unknown[] = [];
   outside: Outside = {};
 }
 
@@ -59,8 +57,8 @@ const parks = (value: unknown): HostResult => {
 };
 const DONE: HostResult = { code: 0 };
 
-/** Who an execution runs for. */
-export type Caller = { kind: 'http' | 'messenger' | 'call'; user: number | null };
+/** Who an execution runs for, and what it has replied. */
+export type Caller = { kind: 'http' | 'messenger' | 'call'; user: number | null; replies: unknown[] };
 
 type Call = (host: MemoryHost, args: readonly HostArgument[], caller: Caller) => HostResult | Promise<HostResult>;
 
@@ -209,7 +207,7 @@ const FILES: Record<string, Call> = {
 };
 
 const TALK: Record<string, Call> = {
-  reply({ replies }, [message]) {
+  reply(_host, [message], { replies }) {
     replies.push(JSON.parse(text(message)));
     return DONE;
   },

@@ -217,7 +217,7 @@ class Rerun {
     return ({ name, permission }, args) => {
       const needed = permission === 'plugins:call' ? callPermission(String(args[0])) : permission;
       if (needed !== null && !permissions.has(needed)) return hostError(HOST_ERROR.denied);
-      return answerCall(host, name, args, { kind: 'http', user: null });
+      return answerCall(host, name, args, { kind: 'http', user: null, replies: [] });
     };
   }
 

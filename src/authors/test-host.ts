@@ -19,6 +19,7 @@ import { buildProject, endBuilds } from '../projects/build-project.ts';
 import { readProject } from '../projects/project.ts';
 import { type HttpAuth, hostBearerOf, httpEvent } from '../triggers/trigger-event.ts';
 import { AuthorSandbox } from './author-sandbox.ts';
+import { Lockstep } from './lockstep.ts';
 import { answerCall, type Caller, MemoryHost, type Outside, type TestFile } from './memory-host.ts';
 import { type Refusal, refusalOf, type TestCaller } from './test-refusal.ts';
 
@@ -149,6 +150,7 @@ const refused = ({ status, text }: Refusal): HTTPAnswer => ({
 export class TestHost {
   readonly manifest: Manifest;
   readonly #host = new MemoryHost();
+  readonly #lockstep = new Lockstep();
   readonly #sandbox: AuthorSandbox<Context>;
   readonly #timeoutMs: number;
 
@@ -158,11 +160,11 @@ export class TestHost {
     this.#sandbox = new AuthorSandbox<Context>(bytes, {
       config: options.config ?? {},
       timeoutMs: this.#timeoutMs,
-      dispatch(row, args, { caller, host, permissions }) {
+      dispatch: (row, args, { caller, host, permissions }) => {
         const needed = row.permission === 'plugins:call' ? callPermission(String(args[0])) : row.permission;
         return needed !== null && !permissions.has(needed)
           ? hostError(HOST_ERROR.denied)
-          : answerCall(host, row.name, args, caller);
+          : this.#lockstep.answer(() => answerCall(host, row.name, args, caller));
       },
     });
     this.manifest = this.#sandbox.manifest;
@@ -261,8 +263,9 @@ export class TestHost {
       files,
     };
     const event = { kind: 'messenger', trigger: name, request_id: 'test', deadline_ms: this.#timeoutMs, message };
-    const outcome = await this.#run('messenger', JSON.stringify(event), null, options);
-    return { ...endedOf(outcome), replies: this.#host.replies };
+    const replies: unknown[] = [];
+    const outcome = await this.#run('messenger', JSON.stringify(event), null, options, replies);
+    return { ...endedOf(outcome), replies };
   }
 
   /** Calls a function as another plugin would. @param from id of that plugin */
@@ -276,13 +279,20 @@ export class TestHost {
     return { ...endedOf(outcome), bytes: output, value: jsonOf(output.toString()) };
   }
 
-  #run(kind: Caller['kind'], event: string, body: Uint8Array | null, options: CallOptions): Promise<ExecutionOutcome> {
+  async #run(
+    kind: Caller['kind'],
+    event: string,
+    body: Uint8Array | null,
+    options: CallOptions,
+    replies: unknown[] = [],
+  ): Promise<ExecutionOutcome> {
     const { grant, kv, user } = options;
     for (const [key, value] of Object.entries(kv ?? {})) this.#host.kv.set(key, Buffer.from(value), 0);
-    this.#host.replies = [];
     const permissions = new Set(grant ?? permissionsOf(this.manifest));
-    const caller = { kind, user: user === undefined ? null : Number(user) };
-    return this.#sandbox.run({ event, body, entry: ENTRIES[kind], context: { host: this.#host, permissions, caller } });
+    const caller = { kind, user: user === undefined ? null : Number(user), replies };
+    const context = { host: this.#host, permissions, caller };
+    this.#lockstep.begin();
+    return await this.#sandbox.run({ event, body, entry: ENTRIES[kind], context }).finally(() => this.#lockstep.end());
   }
 
   /** Ends the threads. A test ends without it, too. */

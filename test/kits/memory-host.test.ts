@@ -1,3 +1,4 @@
+import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
 import { buildPlugin } from '../../sdk/typescript/build.ts';
@@ -48,4 +49,65 @@ t.test('what a test stores ends, is refused and is hidden as in the service', as
     while ('size' in Object(await run('file_meta', [short.id]))) await new Promise(resolve => setTimeout(resolve, 50));
     t.match(await run('file_meta', [short.id]), { code: 'not_found' });
   });
+});
+
+const BOOKING = `import { type Context, definePlugin, KV, TriggerHTTP, TriggerMessenger, NewMessage } from 'plugin-host';
+const book = (ctx: Context, free: (key: string) => boolean): void => ctx.JSON(free('slot') ? 201 : 409, {});
+const seenFree = (ctx: Context) => (key: string): boolean => {
+  if (ctx.KVGet(key) !== null) return false;
+  ctx.KVSet(key, 'taken');
+  return true;
+};
+const claimed = (ctx: Context) => (key: string): boolean => ctx.KVSetIfAbsent(key, 'taken').written;
+definePlugin({
+  ID: 'booking', Name: 'Booking', Version: '1.0.0',
+  Requirements: [KV('Bookings').Build()],
+  Triggers: [
+    { Name: 'look', Type: TriggerHTTP, Path: '/look', Methods: ['POST'], Handler: ctx => book(ctx, seenFree(ctx)) },
+    { Name: 'claim', Type: TriggerHTTP, Path: '/claim', Methods: ['POST'], Handler: ctx => book(ctx, claimed(ctx)) },
+    { Name: 'spin', Type: TriggerHTTP, Path: '/spin', Methods: ['POST'], Handler: ctx => {
+      for (const until = Date.now() + 1000; Date.now() < until; );
+      ctx.JSON(200, { there: ctx.KVGet('slot') });
+    } },
+    { Name: 'say', Type: TriggerMessenger, Handler: ctx => {
+      ctx.KVIncrement('said');
+      ctx.Reply(NewMessage(ctx.Message.Args[0] ?? ''));
+      ctx.Reply(NewMessage('again ' + ctx.Message.Args[0]));
+    } },
+  ],
+});
+`;
+
+t.test('calls of a test that run at the same time meet between their host calls, every time', async t => {
+  const entry = path.join(t.testdir({}), 'index.ts');
+  fs.writeFileSync(entry, BOOKING);
+  const { module } = await buildPlugin(entry);
+  const together = async (path: string, callers: number): Promise<number[]> => {
+    const host = new TestHost(module, {});
+    const users = Array.from({ length: callers }, (_, k) => k + 1);
+    const answers = await Promise.all(users.map(user => host.http(`POST ${path}`, { user })));
+    await host.close();
+    return answers.map(a => a.status).sort();
+  };
+  for (let k = 0; k < 3; k++) {
+    t.same(await together('/look', 2), [201, 201], 'what is read and then written is booked twice');
+    t.same(await together('/claim', 2), [201, 409]);
+  }
+  const many = await together('/claim', 20);
+  t.same([many.filter(s => s === 201).length, many.length], [1, 20], 'also more than there are slots');
+
+  const host = new TestHost(module, {});
+  t.teardown(() => host.close());
+  const said = await Promise.all(['one', 'two'].map(word => host.message(`/say ${word}`, { user: 1 })));
+  const texts = said.map(s => s.replies.map(reply => Object(reply).text));
+  t.same(
+    texts,
+    [
+      ['one', 'again one'],
+      ['two', 'again two'],
+    ],
+    'each has its own replies',
+  );
+  const [, looked] = await Promise.all([host.http('POST /spin', { user: 1 }), host.http('POST /look', { user: 2 })]);
+  t.equal(looked.status, 201, 'one that makes no call holds up no other until its end');
 });

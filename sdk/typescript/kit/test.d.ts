@@ -15,7 +15,7 @@ export type TestAccess = {
   education_form?: string;
 };
 
-/** Who a test calls as, and what the plugin has. */
+/** Who a test calls as, and what the plugin has. Calls at the same time (`Promise.all`) go on together from host call to host call. */
 export type CallOptions = {
   /** The call is that of this user. */
   user?: number | bigint;
