@@ -58,7 +58,11 @@ async function drift(parts: DriftParts, store: DeliveryStore, repairedBy: Actor 
     const some = differing.slice(k, k + CONFIRMED_AT_ONCE);
     await parts.deliverer.withRest(async (client, writeTo, mark) => {
       if (mark === null || !marks.has(mark))
-        throw new ReplacedStoreError('unavailable', 'the graph store was replaced while it was compared', null);
+        throw new ReplacedStoreError(
+          'unavailable',
+          'the graph store was replaced while it was compared; compare again',
+          null,
+        );
       const { extra, missing, pending } = await confirm(parts, store, client, some);
       found.pending += pending;
       found.missing.push(...missing);
