@@ -655,7 +655,7 @@ async function plugins(count: number): Promise<void> {
   );
 }
 
-/** A comparison of the graph with the database delays no revocation, and takes none for a difference. */
+/** A comparison of the graph with the database takes no revocation for a difference, and none is granted after it. */
 async function drift(count: number): Promise<void> {
   const r = await driftBesideRevocations(path.join(directory, 'drift'), count);
   report(
