@@ -193,7 +193,8 @@ async function runFile(file: string, log: string, watched: Watched, options: Run
   const leftOut = count('skip') === 0 ? [] : leftOutIn(log);
   if (problem === null && left.length > 0) problem = `left running: ${left.join('; ')}`;
   if (problem === null && Number(totals?.[1] ?? 0) === 0) problem = 'ended without a test';
-  // The library takes both for passed: a test that is still to be written or mended, and one that is switched off.
+  // The library takes both for passed: a test with its option `todo`, which is still to be written or mended, and one that
+  // is switched off. Here they fail their file.
   if (problem === null && count('todo') > 0)
     problem = `${count('todo')} of its tests are marked TODO; write or mend them`;
   if (problem === null && leftOut.length < count('skip')) problem = 'a test is left out without a reason';
