@@ -1,10 +1,11 @@
-import { HOST_ERROR } from '../abi/host-functions.ts';
+import { HOST_ERROR, type HostFunction } from '../abi/host-functions.ts';
 import { type HostArgument, type HostResult, hostError } from '../abi/host-result.ts';
 import { messageOf } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import { parseDescription } from '../files/file-kind.ts';
 import { badEvent } from '../host/events.ts';
 import { badKey, badTtl, badValue, isInt64, MODE, parseKeys } from '../host/kv-arguments.ts';
+import { callPermission } from '../plugins/manifest.ts';
 
 /** The host functions for tests of authors: what a plugin stores and sends is kept in memory, for the test to look at. */
 
@@ -57,8 +58,13 @@ const parks = (value: unknown): HostResult => {
 };
 const DONE: HostResult = { code: 0 };
 
-/** Who an execution runs for, and what it has replied. */
-export type Caller = { kind: 'http' | 'messenger' | 'call'; user: number | null; replies: unknown[] };
+/** Who an execution runs for, what it may do, and what it has replied. */
+export type Caller = {
+  kind: 'http' | 'messenger' | 'call';
+  user: number | null;
+  permissions: ReadonlySet<string>;
+  replies: unknown[];
+};
 
 type Call = (host: MemoryHost, args: readonly HostArgument[], caller: Caller) => HostResult | Promise<HostResult>;
 
@@ -264,13 +270,15 @@ const OTHERS: Record<string, Call> = {
 
 const CALLS: Record<string, Call> = { ...KEY_VALUES, ...FILES, ...TALK, ...OTHERS };
 
-/** Answers a host call; its permission has been checked. */
+/** Answers a host call as far as it is permitted. */
 export function answerCall(
   host: MemoryHost,
-  name: string,
+  { name, permission }: HostFunction,
   args: readonly HostArgument[],
   caller: Caller,
 ): HostResult | Promise<HostResult> {
+  const needed = permission === 'plugins:call' ? callPermission(text(args[0])) : permission;
+  if (needed !== null && !caller.permissions.has(needed)) return hostError(HOST_ERROR.denied);
   const call = CALLS[name];
   if (call !== undefined) return call(host, args, caller);
   return hostError(

@@ -6,7 +6,7 @@ import { ENTRY } from '../abi/shared-layout.ts';
 import { OperatorError } from '../base/errors.ts';
 import { fieldErrorsOf } from '../base/field-errors.ts';
 import { LIMITS } from '../base/limits.ts';
-import { callPermission, permissionsOf } from '../plugins/manifest.ts';
+import { permissionsOf } from '../plugins/manifest.ts';
 import {
   type RecordedCall,
   type RecordedExecution,
@@ -214,11 +214,7 @@ class Rerun {
   #beyond(): Beyond {
     const host = new MemoryHost();
     const permissions = new Set(permissionsOf(this.#sandbox.manifest));
-    return ({ name, permission }, args) => {
-      const needed = permission === 'plugins:call' ? callPermission(String(args[0])) : permission;
-      if (needed !== null && !permissions.has(needed)) return hostError(HOST_ERROR.denied);
-      return answerCall(host, name, args, { kind: 'http', user: null, replies: [] });
-    };
+    return (row, args) => answerCall(host, row, args, { kind: 'http', user: null, permissions, replies: [] });
   }
 
   /** Runs again with this call refused, and reads its place from the failure. @returns empty if the handler hides it */

@@ -1,19 +1,10 @@
 import path from 'node:path';
 import { ZodError, z } from 'zod';
 import { type ExecutionOutcome, OUTCOME_KINDS } from '../abi/execution-outcome.ts';
-import { HOST_ERROR } from '../abi/host-functions.ts';
-import { hostError } from '../abi/host-result.ts';
 import { ENTRY } from '../abi/shared-layout.ts';
 import { OperatorError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
-import {
-  callPermission,
-  configFieldsOf,
-  type HttpTrigger,
-  httpTriggersOf,
-  type Manifest,
-  permissionsOf,
-} from '../plugins/manifest.ts';
+import { configFieldsOf, type HttpTrigger, httpTriggersOf, type Manifest, permissionsOf } from '../plugins/manifest.ts';
 import { TriggerRoutes } from '../plugins/trigger-routes.ts';
 import { buildProject, endBuilds } from '../projects/build-project.ts';
 import { readProject } from '../projects/project.ts';
@@ -98,8 +89,6 @@ const endedOf = ({ failure, kind, log, runMs }: ExecutionOutcome): Ended => ({
 /** The statuses of the service for executions that give no answer. */
 const STATUS: Record<string, number> = { ok: 204, deadline: 504, memory_budget: 503, no_slot: 503, queue_full: 503 };
 
-type Context = { host: MemoryHost; permissions: ReadonlySet<string>; caller: Caller };
-
 /** Bytes of a body, and its type where it is JSON. */
 function bodyOf(body: unknown): { bytes: Uint8Array | null; type: Record<string, string> } {
   if (body === undefined || body === null) return { bytes: null, type: {} };
@@ -151,21 +140,16 @@ export class TestHost {
   readonly manifest: Manifest;
   readonly #host = new MemoryHost();
   readonly #lockstep = new Lockstep();
-  readonly #sandbox: AuthorSandbox<Context>;
+  readonly #sandbox: AuthorSandbox<Caller>;
   readonly #timeoutMs: number;
 
   constructor(bytes: Uint8Array, options: HostOptions) {
     this.#host.outside = options;
     this.#timeoutMs = options.timeoutMs ?? LIMITS.executionMsMax;
-    this.#sandbox = new AuthorSandbox<Context>(bytes, {
+    this.#sandbox = new AuthorSandbox<Caller>(bytes, {
       config: options.config ?? {},
       timeoutMs: this.#timeoutMs,
-      dispatch: (row, args, { caller, host, permissions }) => {
-        const needed = row.permission === 'plugins:call' ? callPermission(String(args[0])) : row.permission;
-        return needed !== null && !permissions.has(needed)
-          ? hostError(HOST_ERROR.denied)
-          : this.#lockstep.answer(() => answerCall(host, row.name, args, caller));
-      },
+      dispatch: (row, args, caller) => this.#lockstep.answer(() => answerCall(this.#host, row, args, caller)),
     });
     this.manifest = this.#sandbox.manifest;
     const unset = configFieldsOf(this.manifest).find(f => f.required && options.config?.[f.name] === undefined);
@@ -289,10 +273,11 @@ export class TestHost {
     const { grant, kv, user } = options;
     for (const [key, value] of Object.entries(kv ?? {})) this.#host.kv.set(key, Buffer.from(value), 0);
     const permissions = new Set(grant ?? permissionsOf(this.manifest));
-    const caller = { kind, user: user === undefined ? null : Number(user), replies };
-    const context = { host: this.#host, permissions, caller };
+    const caller = { kind, user: user === undefined ? null : Number(user), permissions, replies };
     this.#lockstep.begin();
-    return await this.#sandbox.run({ event, body, entry: ENTRIES[kind], context }).finally(() => this.#lockstep.end());
+    return await this.#sandbox
+      .run({ event, body, entry: ENTRIES[kind], context: caller })
+      .finally(() => this.#lockstep.end());
   }
 
   /** Ends the threads. A test ends without it, too. */
