@@ -1,3 +1,5 @@
+import type { FieldError } from '../base/errors.ts';
+
 /** What a finding is about. Clients word these; a stored finding may have a rule of another release. */
 export const FINDING_RULES = [
   'command',
@@ -37,6 +39,7 @@ export const FINDING_RULES = [
   'truncated',
   'undeclared',
   'unknown-instruction',
+  'unknown-member',
   'unknown-section',
   'unused',
 ] as const;
@@ -44,3 +47,12 @@ export type FindingRule = (typeof FINDING_RULES)[number];
 
 /** A finding of the gate, as a sentence. `refusal` stops the upload; `warning` and `note` inform the administrator. */
 export type Finding = { level: 'refusal' | 'warning' | 'note'; rule: FindingRule; message: string; where?: string };
+
+/** Findings about members of a manifest that have no effect. */
+export const unknownMemberFindings = (unknown: readonly FieldError[]): Finding[] =>
+  unknown.map(({ message, pointer }) => ({
+    level: 'warning',
+    rule: 'unknown-member',
+    message,
+    where: `manifest ${pointer}`,
+  }));

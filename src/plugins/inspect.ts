@@ -1,6 +1,6 @@
 import { ABI_NEWEST, HOST_FUNCTION_BY_NAME, WASI_SIGNATURES, wasmParametersOf } from '../abi/host-functions.ts';
 import { LIMITS } from '../base/limits.ts';
-import type { Finding, FindingRule } from './finding.ts';
+import { type Finding, type FindingRule, unknownMemberFindings } from './finding.ts';
 import { type ModuleOutline, readModule } from './gate/module.ts';
 import { GateRefusal } from './gate/reader.ts';
 import { makeStartModule, type RewrittenModule, rewriteModule, type StartModule } from './gate/rewrite.ts';
@@ -155,7 +155,10 @@ function readManifest(bytes: Uint8Array, outline: ModuleOutline, out: Finding[])
     return refuse('the manifest is not valid UTF-8');
   }
   const parsed = parseManifest(text);
-  if (parsed.ok) return parsed.manifest;
+  if (parsed.ok) {
+    out.push(...unknownMemberFindings(parsed.unknown));
+    return parsed.manifest;
+  }
   for (const e of parsed.errors) refuse(e.message, `manifest ${e.pointer || '/'}`);
   return null;
 }

@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { isDeepStrictEqual } from 'node:util';
 import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
-import { ServiceError } from '../base/errors.ts';
+import { type FieldError, ServiceError } from '../base/errors.ts';
 import type { TrustedKey } from '../config/trusted-key.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { type CheckRead, findInstalled } from './check-read.ts';
-import type { Finding } from './finding.ts';
+import { type Finding, unknownMemberFindings } from './finding.ts';
 import { checkFrontend } from './frontend-install.ts';
 import {
   type AccessPlan,
@@ -196,20 +196,24 @@ export class PluginInstaller {
     const { inspection, runnable } = await prepareRunnable(this.#parts, { key, sha256, manifest: null });
     const { findings, signature } = inspection;
     if (inspection.manifest !== null) return { findings, manifest: inspection.manifest, runnable, signature };
-    const manifest = await this.#describe(key, findings, runnable);
+    const { manifest, unknown } = await this.#describe(key, findings, runnable);
     const described = await prepareRunnable(this.#parts, { key, sha256, manifest });
     const note: Finding = {
       level: 'note',
       rule: 'described',
       message: 'the manifest comes from plugin_describe, not from a plugin.manifest section',
     };
-    const all = [...findings, note, ...described.inspection.findings];
+    const all = [...findings, note, ...unknownMemberFindings(unknown), ...described.inspection.findings];
     return { findings: all, manifest, runnable: described.runnable, signature };
   }
 
-  async #describe(key: string, found: Finding[], runnable: Runnable): Promise<Manifest> {
+  async #describe(
+    key: string,
+    found: Finding[],
+    runnable: Runnable,
+  ): Promise<{ manifest: Manifest; unknown: FieldError[] }> {
     const parsed = parseManifest(await this.#parts.describe(key, runnable));
-    if (parsed.ok) return parsed.manifest;
+    if (parsed.ok) return parsed;
     const findings = parsed.errors.map(
       (e): Finding => ({
         level: 'refusal',

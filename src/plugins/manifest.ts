@@ -4,6 +4,7 @@ import { parseBoundedJson } from '../base/bounded-json.ts';
 import { type FieldError, messageOf } from '../base/errors.ts';
 import { fieldErrorsOf } from '../base/field-errors.ts';
 import { LIMITS } from '../base/limits.ts';
+import { type KnownMembers, unknownMembers } from './unknown-members.ts';
 
 /** HTTP methods of triggers. */
 export const HTTP_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
@@ -137,6 +138,13 @@ export const manifest = z.object({
 });
 export type Manifest = z.infer<typeof manifest>;
 
+const KNOWN_MEMBERS: KnownMembers = [
+  [/^$/, Object.keys(manifest.shape)],
+  [/^\/requirements\/\d+$/, Object.keys(requirement.shape)],
+  [/^\/requirements\/\d+\/config\/\d+$/, Object.keys(configField.shape)],
+  [/^\/triggers\/\d+$/, Object.keys(httpTrigger.shape)],
+];
+
 /** Sections of a config object, which no field may be named after (docs/plugins.md "Requirements"). */
 export const CONFIG_SECTIONS: readonly string[] = ['databases', 'network'];
 
@@ -157,6 +165,13 @@ function collisions(m: Manifest): FieldError[] {
       });
     names.set(t.name, i);
     if (t.type !== 'http') return;
+    const parameters = t.path.split('/').filter(segment => segment.startsWith(':'));
+    const doubled = parameters.find((parameter, k) => parameters.indexOf(parameter) < k);
+    if (doubled !== undefined)
+      errors.push({
+        pointer: `/triggers/${i}/path`,
+        message: `${t.path} has the parameter ${doubled} twice: rename one`,
+      });
     for (const method of new Set(t.methods)) {
       const key = `${method} ${routeShape(t.path)}`;
       const other = routes.get(key);
@@ -190,9 +205,11 @@ function collisions(m: Manifest): FieldError[] {
  * Turns the JSON of a `plugin.manifest` section (or of `plugin_describe`) into a manifest.
  *
  * @param text UTF-8 decoded JSON
- * @returns the manifest, or all mistakes in it
+ * @returns the manifest with the members that have no effect, or all mistakes in it
  */
-export function parseManifest(text: string): { ok: true; manifest: Manifest } | { ok: false; errors: FieldError[] } {
+export function parseManifest(
+  text: string,
+): { ok: true; manifest: Manifest; unknown: FieldError[] } | { ok: false; errors: FieldError[] } {
   let value: unknown;
   try {
     value = parseBoundedJson(text);
@@ -217,7 +234,8 @@ export function parseManifest(text: string): { ok: true; manifest: Manifest } | 
       ],
     };
   const errors = collisions(parsed.data);
-  return errors.length > 0 ? { ok: false, errors } : { ok: true, manifest: parsed.data };
+  if (errors.length > 0) return { ok: false, errors };
+  return { ok: true, manifest: parsed.data, unknown: unknownMembers(value, parsed.data, KNOWN_MEMBERS) };
 }
 
 /** The permission to call a plugin. */

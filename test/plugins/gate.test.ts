@@ -197,6 +197,34 @@ t.test('the gate refuses each dangerous module with its rule and a reason', asyn
   }
 });
 
+t.test('what a manifest has and the host does not know is a finding, with what was probably meant', async t => {
+  const trigger = { name: 'run', type: 'http', path: '/run', methods: ['GET'], polcy: 'true' };
+  const command = { name: 'menu', type: 'messenger', access: { users: true, reason: 'x' }, path: '/menu' };
+  const field = { name: 'key', secret: true, sensitve: true };
+  const manifest = {
+    ...manifestOf({ triggers: [trigger, command], requirements: [{ kind: 'kv', cofig: [], config: [field] }] }),
+    $schema: 'kit/schema/manifest.json',
+    trigers: [],
+  };
+  const bytes = withManifest(assemble(`(module ${GOOD})`), manifest);
+  const found = inspectModule(bytes).findings.filter(f => f.rule === 'unknown-member');
+  t.same(
+    found.map(f => `${f.level}: ${f.where}: ${f.message}`),
+    [
+      'warning: manifest /requirements/0/cofig: "cofig" is unknown and has no effect; did you mean "config"?',
+      'warning: manifest /requirements/0/config/0/secret: "secret" is unknown and has no effect',
+      'warning: manifest /requirements/0/config/0/sensitve: "sensitve" is unknown and has no effect; did you mean "sensitive"?',
+      'warning: manifest /triggers/0/polcy: "polcy" is unknown and has no effect',
+      'warning: manifest /triggers/1/access: a command suggests no access: an administrator decides by roles and a policy who may use it',
+      'warning: manifest /triggers/1/path: a command has no path: its name is the word that users write',
+      'warning: manifest /trigers: "trigers" is unknown and has no effect; did you mean "triggers"?',
+    ],
+  );
+  const many = Object.fromEntries(Array.from({ length: 1000 }, (_, k) => [`member${k}`, k]));
+  const full = inspectModule(withManifest(assemble(`(module ${GOOD})`), { ...manifestOf({}), ...many })).findings;
+  t.equal(full.filter(f => f.rule === 'unknown-member').length, 20, 'as many as a person reads');
+});
+
 t.test('a host function newer than the declared protocol is refused by name, an older protocol is served', async t => {
   const file = (abi: number): Uint8Array =>
     withManifest(assemble(`(module ${hostImports('file_read_into')} ${GOOD})`), manifestOf({ abi }));

@@ -141,6 +141,7 @@ export const serviceTexts = {
     truncated: 'The file is cut off',
     undeclared: 'It uses something it does not ask for: those calls will be denied',
     'unknown-instruction': 'It has instructions that this service does not know',
+    'unknown-member': 'Its description has something that this service does not know',
     'unknown-section': 'It has a part that this service does not know',
     unused: 'It asks for something it does not use',
   },
