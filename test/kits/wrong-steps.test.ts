@@ -94,8 +94,50 @@ for (const [language, wrong] of Object.entries(KITS)) {
       build(/(["'])\/greet\/:name["']/, '$1greet$1'),
       /\/path: "greet" does not begin with \/; a path like \/profile/,
     );
+    await t.rejects(
+      build(/(["'])\/greet\/:name["']/, '$1/greet/:name/:name$1'),
+      /\/path: \/greet\/:name\/:name has the parameter :name twice: rename one/,
+    );
     await t.rejects(build(...wrong.mistake), wrong.place);
     await t.rejects(build(...wrong.declares), /declares? nothing|no manifest|no plugin|Register|definePlugin|plugin!/);
+  });
+}
+
+/** What a compiler lets pass in the template of a command. */
+const LOOSE = {
+  go: {
+    file: 'main.go',
+    access: ['Handler:     menu', 'Handler: menu, Access: pluginhost.Users("Users ask")'],
+    handler: ['Handler:     menu,', ''],
+  },
+  rust: {
+    file: 'src/lib.rs',
+    access: ['.description(', '.access(Access::users("Users ask")).description('],
+    handler: null,
+  },
+  c: {
+    file: 'main.c',
+    access: ['.handler = menu', '.handler = menu, .access = PH_USERS("Users ask")'],
+    handler: ['.handler = menu,', ''],
+  },
+} as const;
+
+for (const [language, { access, file, handler }] of Object.entries(LOOSE)) {
+  if (!isLanguage(language)) throw new Error(`${language} is no language`);
+  const skip = missingToolchain(language) ?? false;
+  t.test(`what has no effect or is missing in ${language} is said though the compiler is silent`, { skip }, async t => {
+    const folder = path.join(t.testdir({}), 'loose');
+    newProject(folder, language, 'messenger');
+    const source = fs.readFileSync(path.join(folder, file), 'utf8');
+    const build = async ([from, to]: readonly [string, string]) => {
+      if (!source.includes(from)) throw new Error(`${from} is not in ${file} of the template in ${language}`);
+      fs.writeFileSync(path.join(folder, file), source.replace(from, to));
+      return await buildProject(readProject(folder));
+    };
+    t.match((await build(access)).findings, [
+      { rule: 'unknown-member', message: /a command suggests no access: an admin/ },
+    ]);
+    if (handler !== null) await t.rejects(build(handler), /the trigger menu has no \.?[hH]andler/);
   });
 }
 

@@ -2268,18 +2268,33 @@ static ph_value *ph__triggers(const ph_trigger *trigger) {
       {"type", ph_string(is_http ? PH__T("http") : PH__T("messenger"))});
     if (trigger->description) ph_set(one, PH__T("description"), ph_string(ph__text_of(trigger->description)));
     ph_append(list, one);
-    if (!is_http) continue;
+    /* The host warns of what a command has no use for. */
+    if (trigger->access) ph_set(one, PH__T("access"), ph__access(trigger->access));
+    if (!is_http && !trigger->path && !trigger->methods[0]) continue;
     ph_value *methods = ph__value(PH_ARRAY);
     for (size_t k = 0; k < PH__COUNT(trigger->methods) && trigger->methods[k]; k++)
       ph_append(methods, ph_string(ph__text_of(trigger->methods[k])));
     ph_set(one, PH__T("path"), ph_string(ph__text_of(trigger->path ? trigger->path : "")));
     ph_set(one, PH__T("methods"), methods);
-    if (trigger->access) ph_set(one, PH__T("access"), ph__access(trigger->access));
   }
   return list;
 }
 
+/* What is declared without a handler, which the compiler does not see; absent when all is well. */
+static ph_text ph__without_handler(void) {
+  for (const ph_trigger *t = plugin.triggers; t && t->name; t++)
+    if (!t->handler) return ph_concat(PH__T("the trigger "), ph__text_of(t->name));
+  for (const ph_function *f = plugin.functions; f && f->name; f++)
+    if (!f->handler) return ph_concat(PH__T("the function "), ph__text_of(f->name));
+  return (ph_text){0};
+}
+
 __attribute__((export_name("plugin_describe"))) PH__WEAK int32_t ph__describe(void) {
+  const ph_text without = ph__without_handler();
+  if (!ph_is_absent(without)) {
+    const ph_text message = ph_concat(without, PH__T(" has no .handler"));
+    return ph__host_fail(PH__PASS(message));
+  }
   const ph_text manifest = ph_json_text(ph_object(
     {"abi", ph_int(PH_ABI)},
     {"id", ph_string(ph__text_of(plugin.id))},

@@ -134,13 +134,16 @@ type Trigger struct {
 	Handler     Handler  `json:"-"`
 }
 
-// MarshalJSON leaves out what only HTTP triggers have.
+// MarshalJSON leaves out the path of a command. What else a command has no use for stays: the host warns of it.
 func (t Trigger) MarshalJSON() ([]byte, error) {
 	type plain Trigger
 	if t.Type != TriggerMessenger {
 		return json.Marshal(plain(t))
 	}
-	return json.Marshal(map[string]string{"name": t.Name, "type": t.Type, "description": t.Description})
+	return json.Marshal(struct {
+		plain
+		Path string `json:"path,omitempty"`
+	}{plain(t), t.Path})
 }
 
 // Plugin is what a plugin declares about itself.

@@ -105,6 +105,11 @@ func pluginDescribe() int32 {
 	if registered == nil {
 		return failWith("the plugin registers nothing; call pluginhost.Register in an init function")
 	}
+	for _, trigger := range registered.Triggers {
+		if trigger.Handler == nil {
+			return failWith(fmt.Sprintf("the trigger %s has no Handler", trigger.Name))
+		}
+	}
 	manifest, err := json.Marshal(registered)
 	if err != nil {
 		return failWith(err.Error())

@@ -228,9 +228,12 @@ impl Trigger {
             let methods = if self.methods.is_empty() { vec!["GET"] } else { self.methods.clone() };
             add("path", path.into());
             add("methods", methods.into());
-            if let Some(access) = &self.access {
-                add("access", access.to_json());
-            }
+        } else if !self.methods.is_empty() {
+            add("methods", self.methods.clone().into());
+        }
+        // The host warns of what a command has no use for.
+        if let Some(access) = &self.access {
+            add("access", access.to_json());
         }
         Json::Object(members)
     }
