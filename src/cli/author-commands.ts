@@ -6,7 +6,7 @@ import { runTests } from '../authors/run-tests.ts';
 import { OperatorError, UsageError } from '../base/errors.ts';
 import { fileProblem } from '../base/file-problem.ts';
 import { inspectModule } from '../plugins/inspect.ts';
-import { type Manifest, permissionsOf } from '../plugins/manifest.ts';
+import { type Manifest, permissionsOf, type SuggestedAccess } from '../plugins/manifest.ts';
 import { checkSignature } from '../plugins/module-signature.ts';
 import { type BuiltProject, buildProject, endBuilds, findingLine, SourceMistakes } from '../projects/build-project.ts';
 import { isLanguage, LANGUAGES, type Project, readProject } from '../projects/project.ts';
@@ -63,6 +63,30 @@ const triggerLines = ({ triggers }: Manifest, id: string): string[] =>
       ? `trigger ${t.name}: ${t.methods.join(', ')} /api/triggers/http/${id}${t.path}`
       : `trigger ${t.name}: command /${t.name}`,
   );
+
+const accessLine = ({ policy, public: open, reason, service_keys, users }: SuggestedAccess): string => {
+  const callers = [
+    ...(open ? ['everyone'] : []),
+    ...(users ? ['users'] : []),
+    ...(service_keys ? ['service keys'] : []),
+  ];
+  const when = policy === '' ? '' : ` when ${policy}`;
+  return `  suggests ${callers.join(' and ')}${when}: ${reason}`;
+};
+
+/** What an administrator reads before an installation: what is asked for and why, and who should call. */
+const reviewLines = (manifest: Manifest): string[] => [
+  ...manifest.requirements.flatMap(({ config, description, kind, name, target }) => [
+    `requires ${[kind, name, target].filter(part => part !== undefined).join(' ')}: ${description || 'no reason given'}`,
+    ...config.map(
+      f => `  field ${f.name}${f.required ? ', required' : ''}${f.sensitive ? ', secret' : ''}: ${f.description}`,
+    ),
+  ]),
+  ...manifest.triggers.flatMap((t, k) => [
+    ...triggerLines({ ...manifest, triggers: manifest.triggers.slice(k, k + 1) }, manifest.id),
+    ...(t.type === 'http' && t.access !== undefined ? [accessLine(t.access)] : []),
+  ]),
+];
 
 /** Where the frontend is written, next to the module. */
 const zipOf = (file: string): string => `${file.replace(/\.wasm$/, '')}.zip`;
@@ -143,7 +167,7 @@ export function inspectCommand(file: string, flags: { json?: boolean }): Answer 
   const text = [
     `${file}: ${manifest === null ? 'no manifest that can be read' : `${manifest.id} ${manifest.version}, "${manifest.name}"`}, ${kilobytes(bytes.length)}`,
     ...(manifest === null ? [] : [`permissions: ${permissions.join(', ') || 'none'}`]),
-    ...(manifest === null ? [] : triggerLines(manifest, manifest.id)),
+    ...(manifest === null ? [] : reviewLines(manifest)),
     ...(imports.length === 0 ? [] : [`imports: ${imports.join(', ')}`]),
     ...(keyId === null ? [] : [`signature: claims the key ${keyId}; a service tells whether it is right`]),
     ...findings.map(findingLine),

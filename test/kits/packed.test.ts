@@ -50,7 +50,9 @@ t.test('a running service serves this program as a package, and authors build pl
   const folder = path.join(directory, 'packed');
   t.match(run('new', folder), /plugin-host plugin dev/);
   t.match(run('build', folder), /packed\.wasm: packed 0\.1\.0/);
-  t.match(run('inspect', path.join(folder, 'build/packed.wasm')), /an upload would be accepted/);
+  const inspected = run('inspect', path.join(folder, 'build/packed.wasm'));
+  t.match(inspected, /an upload would be accepted/);
+  t.match(inspected, /requires kv: \w.+\n(.+\n)*trigger greet: GET \S+\n {2}suggests users: Users may be greeted\n/);
   const rooms = path.join(directory, 'rooms');
   t.match(run('new', rooms, '--template', 'filebox'), / {2}frontend\/app\.js\n.* {2}test\/plugin\.test\.ts\n/s);
   t.match(run('build', rooms), /rooms\.wasm: rooms 1\.0\.0/, 'it brings the samples');
