@@ -1,9 +1,10 @@
+import fs from 'node:fs';
 import path from 'node:path';
 import { type FSWatcher, watch } from 'chokidar';
 import { messageOf, OperatorError } from '../base/errors.ts';
 import type { Manifest } from '../plugins/manifest.ts';
 import { type BuiltModule, buildModule, findingLine, type ShownFinding } from '../projects/build-project.ts';
-import type { Project } from '../projects/project.ts';
+import { PROJECT_FILE, type Project } from '../projects/project.ts';
 import { checkTypes } from './check-types.ts';
 
 /** A change of an editor is several events. */
@@ -26,6 +27,26 @@ export type Target = {
 /** Files that have not changed for this long rest. */
 const REST_MS = 1500;
 
+/** What tells one state of the sources from another: each file with its size and the time of its last change. */
+function stateOf(root: string): string {
+  const found: string[] = [];
+  const visit = (folder: string): void => {
+    for (const entry of fs.readdirSync(folder, { withFileTypes: true })) {
+      const file = path.join(folder, entry.name);
+      if (IGNORED.test(path.relative(root, file))) continue;
+      if (entry.isDirectory()) visit(file);
+      const stat = fs.statSync(file, { bigint: true, throwIfNoEntry: false });
+      if (stat?.isFile()) found.push(`${file} ${stat.ino} ${stat.size} ${stat.mtimeNs}`);
+    }
+  };
+  try {
+    visit(root);
+  } catch {
+    // A folder that goes while it is read is another change.
+  }
+  return found.sort().join('\n');
+}
+
 /** Builds and installs, one at a time; a change during it is taken up behind it. */
 export class Swapper {
   readonly #project: Project;
@@ -38,6 +59,8 @@ export class Swapper {
   #changed: NodeJS.Timeout | undefined;
   #closed = false;
   #watcher: FSWatcher | null = null;
+  /** The state of the files that was taken up last. */
+  #taken = '';
   manifest: Manifest | null = null;
 
   constructor(project: Project, service: Target, say: (text: string) => void) {
@@ -73,6 +96,7 @@ export class Swapper {
 
   async #swap(): Promise<void> {
     const begun = performance.now();
+    this.#taken = stateOf(this.#project.root);
     try {
       const built = await buildModule(this.#project);
       const findings = await this.#service.install(built);
@@ -115,10 +139,22 @@ export class Swapper {
     const watcher = watch(root, { ignoreInitial: true, ignored: file => IGNORED.test(path.relative(root, file)) });
     this.#watcher = watcher;
     await new Promise<void>(resolve => watcher.once('ready', resolve));
-    watcher.on('all', () => {
-      clearTimeout(this.#changed);
-      if (!this.#closed) this.#changed = setTimeout(() => void this.swap(), SETTLE_MS);
+    watcher.on('all', (_event, file) => {
+      if (path.relative(root, file) === PROJECT_FILE)
+        this.#say(`${PROJECT_FILE} has changed: it is read at the start, so start this command again`);
+      this.#lookSoon();
     });
+    // The watcher drops a change that follows another one within 50 ms, and tells of each as it comes here.
+    watcher.on('raw', () => this.#lookSoon());
+    this.#lookSoon();
+  }
+
+  #lookSoon(): void {
+    clearTimeout(this.#changed);
+    if (this.#closed) return;
+    this.#changed = setTimeout(() => {
+      if (stateOf(this.#project.root) !== this.#taken) void this.swap();
+    }, SETTLE_MS);
   }
 
   async close(): Promise<void> {

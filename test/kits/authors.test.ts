@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { edit, made, replace, run, startDev } from '../support/author.ts';
 import { BARE_ENV } from '../support/bare-env.ts';
@@ -101,6 +102,16 @@ t.test('plugin dev serves the plugin, takes up each change, and keeps its data',
     replace(folder, from, to);
     await shows(/lively 0\.1\.0 is live/);
     t.match((await call('lively/greet/ada', as)).text, to, 'saved by renaming, again and again');
+  }
+  // Each later change comes while the watcher is silent about the one before, or while that one is built.
+  for (const [k, ms] of [15, 30, 45, 90].entries()) {
+    edit(folder, k === 0 ? 'Ho,' : `No ${k - 1}b,`, `No ${k}a,`);
+    await sleep(ms);
+    edit(folder, `No ${k}a,`, `No ${k}b,`);
+    let text = '';
+    for (const end = Date.now() + 30_000; !text.includes(`No ${k}b,`) && Date.now() < end; await sleep(20))
+      text = (await call('lively/greet/ada', as)).text;
+    t.match(text, `No ${k}b,`, `a change ${ms} ms after another one is taken up`);
   }
   edit(folder, 'times });', 'times };');
   await shows(/not built; the version before goes on:\nindex\.ts:\d+:\d+: Expected "\)"/);

@@ -220,11 +220,13 @@ t.test('users of plugin dev have the roles and groups of plugin-host.json, and p
   t.match(refused.err, /\/dev\/users\/7: "faculty:physics#boss" is no relationship .*must be one of .*dean/);
 
   write({ 7: tutor, 8: { ...tutor, groups: [] }, 9: { ...tutor, roles: [] } });
-  const { call, child, ended } = await startDev(t, folder);
+  const { call, child, ended, shows } = await startDev(t, folder);
   const as = async (id: number) => (await call('tutoring/greet/ada', { 'x-dev-principal': `user:${id}` })).status;
   t.same([await as(7), await as(8), await as(9), await as(10)], [200, 403, 403, 403]);
   const many = Array.from({ length: 12 }, (_, n) => 31 - n);
   t.same(await Promise.all(many.map(as)), Array(12).fill(403), 'users that are asked for at once are all made');
+  write({ 7: tutor });
+  await shows(/plugin-host\.json has changed: it is read at the start, so start this command again/);
   child.kill('SIGTERM');
   await ended;
 

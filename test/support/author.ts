@@ -55,6 +55,9 @@ export async function tryTemplate(t: Test, lang: string, template: string, id = 
   return { folder, manifest: built.manifest, module: built.module };
 }
 
+/** A build of Rust takes half of it while other tests run. */
+const SHOWN_MS = 120_000;
+
 /** `plugin dev` in a process of its own, or `plugin new --dev`. */
 export async function startDev(
   t: Test,
@@ -78,7 +81,7 @@ export async function startDev(
   });
   /** Waits until the terminal shows this. */
   const shows = async (what: RegExp): Promise<RegExpExecArray> => {
-    for (;;) {
+    for (const end = Date.now() + SHOWN_MS; Date.now() < end; ) {
       const found = what.exec(out);
       if (found !== null) {
         out = out.slice(found.index + found[0].length);
@@ -87,6 +90,7 @@ export async function startDev(
       if (child.exitCode !== null) throw new Error(`plugin dev has ended: ${out}`);
       await new Promise(resolve => setTimeout(resolve, 20));
     }
+    throw new Error(`no ${what} within ${SHOWN_MS / 1000} s in: ${out}`);
   };
   const base = more.includes('--remote') ? '' : ((await shows(/listening on (http:\S+);/))[1] ?? '');
   const call = async (where: string, headers: Record<string, string> = {}) => {
