@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
+import os from 'node:os';
 import path from 'node:path';
 import type { Project } from '../projects/project.ts';
 
@@ -38,13 +39,19 @@ export function checkTypes({ language, root }: Project): Promise<string[]> {
   const checker = language === 'ts' && fs.existsSync(path.join(root, 'tsconfig.json')) ? findChecker(root) : null;
   if (checker === null) return Promise.resolve([]);
   return new Promise(resolve => {
-    execFile(process.execPath, [checker, '--noEmit', '--pretty', 'false', '-p', root], { cwd: root }, (_, output) =>
-      resolve(
-        output
-          .split('\n')
-          .filter(line => line.trim() !== '')
-          .map(shown),
-      ),
+    const child = execFile(
+      process.execPath,
+      [checker, '--noEmit', '--pretty', 'false', '-p', root],
+      { cwd: root },
+      (_, output) =>
+        resolve(
+          output
+            .split('\n')
+            .filter(line => line.trim() !== '')
+            .map(shown),
+        ),
     );
+    // The first requests to a new build go first.
+    if (child.pid !== undefined) os.setPriority(child.pid, os.constants.priority.PRIORITY_LOW);
   });
 }

@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
+import fsp from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
+import v8 from 'node:v8';
 import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
 import { type Service, startService } from '../app/service.ts';
 import type { Actor } from '../audit/audit-log.ts';
@@ -174,8 +176,27 @@ function mistakesOf(error: unknown): unknown {
   return new SourceMistakes((error.errors ?? []).map(e => `refusal: ${e.message}`).join('\n'));
 }
 
+/** The module that was compiled last: V8 forgets what nothing holds. */
+const held: WebAssembly.Module[] = [];
+
+/**
+ * Begins to compile what is about to be installed, while it is stored. The service compiles the same bytes for the first
+ * request, and V8 then takes up what there is of them.
+ *
+ * @returns null: a module that does not compile says so at its first request
+ */
+function compileAhead(_uploaded: string, runnable: string): Promise<null> {
+  const compile = async (): Promise<void> => {
+    held[0] = await WebAssembly.compile(await fsp.readFile(runnable));
+  };
+  compile().catch(() => {});
+  return Promise.resolve(null);
+}
+
 /** Starts the stores and the service. */
 export async function startDevService(options: DevOptions): Promise<DevService> {
+  // V8 would compile each function at its first call, which the first request after a change waits for.
+  v8.setFlagsFromString('--no-wasm-lazy-compilation');
   const stores = await startStores(options);
   let remembers = true;
   const service = await startService({
@@ -186,7 +207,7 @@ export async function startDevService(options: DevOptions): Promise<DevService> 
     suspects: [],
     pages: null,
     development: {
-      trials: { trialCompile: () => Promise.resolve(null), trialStart, remembersStarts: () => remembers },
+      trials: { trialCompile: compileAhead, trialStart, remembersStarts: () => remembers },
       executed: options.executed,
     },
   });

@@ -8,7 +8,7 @@ import { PROJECT_FILE, type Project } from '../projects/project.ts';
 import { checkTypes } from './check-types.ts';
 
 /** A change of an editor is several events. */
-const SETTLE_MS = 10;
+const SETTLE_MS = 4;
 const IGNORED = /(^|[/\\])(node_modules|kit|build|target|\.plugin-host|\.git|test)([/\\]|$)/;
 
 /** Where a built plugin is installed. */
