@@ -16,6 +16,7 @@ t.test('a change that is heard and not applied in time is none that counts: all 
   });
   const readings: number[] = [];
   const readAgain = Promise.withResolvers<void>();
+  const wasCurrent: boolean[] = [];
   await listener.start({
     url: database.url,
     channels: ['changed'],
@@ -25,13 +26,13 @@ t.test('a change that is heard and not applied in time is none that counts: all 
       readings.push(performance.now());
       if (readings.length === 2) readAgain.resolve();
     },
-    onGap() {},
+    onGap: () => void wasCurrent.push(listener.isCurrent()),
     log: { info() {}, warn() {} },
   });
   t.ok(listener.isCurrent());
   await db.query("SELECT pg_notify('changed', '')");
-  while (listener.isCurrent()) await new Promise(resolve => setTimeout(resolve, 20));
   const late = new Promise<string>(resolve => setTimeout(resolve, 60_000, 'never').unref());
   t.equal(await Promise.race([readAgain.promise.then(() => 'again'), late]), 'again', 'all is read');
+  t.same(wasCurrent, [false, false], 'not current when the connection is given up, nor when there is another one');
   while (!listener.isCurrent()) await new Promise(resolve => setTimeout(resolve, 20));
 });
