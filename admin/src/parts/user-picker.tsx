@@ -44,6 +44,9 @@ export function UserPicker(props: {
     isChosen || label.toLocaleLowerCase().includes(text.trim().toLocaleLowerCase());
   const users = [...(found.data?.items ?? []), ...(chosen.data === undefined ? [] : [chosen.data])];
   const data = [...new Map(users.map(u => [u.id, { value: String(u.id), label: labelOf(u) }])).values()];
+  // What matches is what the service has found, and not the person chosen before. Before it answers, no person of another name is
+  // offered to a hand that presses Enter at once.
+  const offered = new Set(data.filter(o => matching.has(o.value) && (isFound || hasText(o))).map(o => o.value));
   return (
     <Select
       label={label}
@@ -54,11 +57,10 @@ export function UserPicker(props: {
       required={required}
       error={error}
       data={data}
-      // What matches is what the service has found, and not the person chosen before. Before it answers, no person of another name is
-      // offered to a hand that presses Enter at once.
-      filter={({ options }) => options.filter(o => 'value' in o && matching.has(o.value) && (isFound || hasText(o)))}
+      filter={({ options }) => options.filter(o => 'value' in o && offered.has(o.value))}
       allowDeselect={false}
-      selectFirstOptionOnChange
+      // The first is selected when the text changes, and when it is found only later.
+      selectFirstOptionOnChange={offered.size > 0}
       value={value === null ? null : String(value)}
       onChange={v => onChange(v === null ? null : Number(v))}
       searchValue={text}
