@@ -3,7 +3,8 @@ import type { Queryable } from '../db/database.ts';
 import type { Graph } from '../graph/graph.ts';
 import { PermittedUsers } from './permitted-users.ts';
 import type { Policies, PolicyVerdict } from './policies.ts';
-import { type NamedSubject, readSubjects } from './read-subjects.ts';
+import { mayReadGroups } from './policy.ts';
+import { type NamedSubject, type Part, readContexts, readSubjects, readSubjectsById } from './read-subjects.ts';
 
 /** Users decided together; other requests run in between. */
 const AT_ONCE = 50;
@@ -20,14 +21,20 @@ export type PolicyComparison = {
   nextAbove: number | null;
 };
 
+type Subject = Pick<NamedSubject, 'id' | 'context'>;
+type Kind = PolicyVerdict['kind'];
+
 /** Without a policy every user is admitted. */
-const decide = async (
+function decide(
   policies: Policies,
   source: string,
-  subject: NamedSubject,
+  { context }: Subject,
   permitted: PermittedUsers,
-): Promise<PolicyVerdict['kind']> =>
-  source === '' ? 'allowed' : (await policies.decideFor(source, subject.context, c => permitted.check(c))).kind;
+): Kind | Promise<Kind> {
+  if (source === '') return 'allowed';
+  const verdict = policies.decideFor(source, context, permitted);
+  return verdict instanceof Promise ? verdict.then(v => v.kind) : verdict.kind;
+}
 
 /**
  * Which users gain or lose access when a policy takes the place of another one. Looks at users in the order of their
@@ -41,34 +48,35 @@ const decide = async (
 export async function comparePolicies(
   { db, graph, policies }: { db: Queryable; graph: Pick<Graph, 'check' | 'lookupUsers'>; policies: Policies },
   { after, before }: { before: string; after: string },
-  part: { above: number; limit: number },
+  part: Part,
   untilMs: number,
 ): Promise<PolicyComparison> {
-  const subjects = await readSubjects(db, part);
-  const result: PolicyComparison = { examined: 0, gains: [], loses: [], undecided: 0, nextAbove: null };
+  const read = mayReadGroups(before) || mayReadGroups(after) ? readSubjects : readContexts;
+  const subjects: Subject[] = await read(db, part);
+  const [gains, loses]: [number[], number[]] = [[], []];
   const permitted = new PermittedUsers(graph);
-  let seen = 0;
+  let [examined, undecided, seen] = [0, 0, 0];
   while (seen < subjects.length && (seen === 0 || performance.now() < untilMs)) {
     const some = subjects.slice(seen, seen + AT_ONCE);
-    const verdicts = await Promise.all(
-      some.map(async s => {
-        const [old, fresh] = await Promise.all([before, after].map(p => decide(policies, p, s, permitted)));
-        return [s, old, fresh] as const;
-      }),
-    );
-    for (const [subject, old, fresh] of verdicts) {
-      if (old === 'unavailable' || fresh === 'unavailable') {
-        result.undecided++;
+    // Those that are decided at once are no promises; the others ask the graph together.
+    const kinds = await Promise.all(some.flatMap(s => [before, after].map(p => decide(policies, p, s, permitted))));
+    for (const [k, { id }] of some.entries()) {
+      const verdicts = kinds.slice(2 * k, 2 * k + 2);
+      if (verdicts.includes('unavailable')) {
+        undecided++;
         continue;
       }
-      result.examined++;
-      if (old !== 'allowed' && fresh === 'allowed') result.gains.push(subject);
-      if (old === 'allowed' && fresh !== 'allowed') result.loses.push(subject);
+      examined++;
+      const [was, is] = verdicts.map(kind => kind === 'allowed');
+      if (is && !was) gains.push(id);
+      if (was && !is) loses.push(id);
     }
     seen += some.length;
     await nextTurn();
   }
+  const named = new Map((await readSubjectsById(db, [...gains, ...loses])).map(s => [s.id, s]));
+  const namesOf = (ids: readonly number[]): NamedSubject[] => ids.flatMap(id => named.get(id) ?? []);
   const isWhole = seen === subjects.length && subjects.length < part.limit;
-  result.nextAbove = isWhole ? null : (subjects[seen - 1]?.id ?? null);
-  return result;
+  const nextAbove = isWhole ? null : (subjects[seen - 1]?.id ?? null);
+  return { examined, gains: namesOf(gains), loses: namesOf(loses), undecided, nextAbove };
 }

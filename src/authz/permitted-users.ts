@@ -1,5 +1,10 @@
+import { LIMITS } from '../base/limits.ts';
 import { assertAskable, type Graph } from '../graph/graph.ts';
 import type { GraphCheck } from '../graph/graph-store.ts';
+import type { GraphMemo } from './policy.ts';
+
+const objectOf = ({ permission, resourceId, resourceType }: GraphCheck): string =>
+  [resourceType, resourceId, permission].join('\0');
 
 /** Objects whose users are kept; checks of further ones are asked one by one. */
 const OBJECTS_MAX = 1000;
@@ -11,20 +16,45 @@ const OBJECTS_MAX = 1000;
 export class PermittedUsers {
   readonly #graph: Pick<Graph, 'check' | 'lookupUsers'>;
   readonly #users = new Map<string, Promise<ReadonlySet<string>>>();
+  /** Those that have been answered. */
+  readonly #known = new Map<string, ReadonlySet<string>>();
 
   constructor(graph: Pick<Graph, 'check' | 'lookupUsers'>) {
     this.#graph = graph;
+  }
+
+  /** Answers for one evaluation, which is over at once where all users that it asks about are known. */
+  memo(): GraphMemo {
+    const answers = new Map<string, boolean>();
+    const recall = (key: string, check: GraphCheck): boolean | undefined => {
+      const users = answers.size < LIMITS.policyChecksMax ? this.#known.get(objectOf(check)) : undefined;
+      const allowed = users?.has(check.subjectId);
+      // It counts like one that was asked for.
+      if (allowed !== undefined) answers.set(key, allowed);
+      return allowed;
+    };
+    return {
+      get: (key, check) => answers.get(key) ?? recall(key, check),
+      set: (key, allowed) => void answers.set(key, allowed),
+      get size() {
+        return answers.size;
+      },
+    };
   }
 
   /** Whether a user has a permission. @throws GraphError */
   async check(check: GraphCheck): Promise<boolean> {
     assertAskable(check);
     const { permission, resourceId, resourceType, subjectId, subjectType } = check;
-    const key = [resourceType, resourceId, permission].join('\0');
+    const key = objectOf(check);
     let users = this.#users.get(key);
     if (users === undefined) {
       if (subjectType !== 'user' || this.#users.size >= OBJECTS_MAX) return await this.#graph.check(check);
-      users = this.#graph.lookupUsers(resourceType, resourceId, permission).then(ids => new Set(ids));
+      users = this.#graph.lookupUsers(resourceType, resourceId, permission).then(ids => {
+        const found = new Set(ids);
+        this.#known.set(key, found);
+        return found;
+      });
       this.#users.set(key, users);
     }
     return (await users).has(subjectId);

@@ -3,6 +3,7 @@ import { messageOf } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import { checkText, type Graph } from '../graph/graph.ts';
 import { type GraphCheck, GraphError } from '../graph/graph-store.ts';
+import type { PermittedUsers } from './permitted-users.ts';
 import {
   type CompiledPolicy,
   compilePolicy,
@@ -102,14 +103,14 @@ export class Policies {
   }
 
   /**
-   * Decides about a user whose context the caller has read, with groups.
+   * Decides about a user whose context the caller has read, with groups where the policy reads them.
    *
-   * @param check answers of the graph, instead of those of `decide`
+   * @param permitted answers of the graph, instead of those of `decide`
    */
   decideFor(
     source: string,
     context: SubjectContext,
-    check: (check: GraphCheck) => Promise<boolean>,
+    permitted: PermittedUsers,
   ): PolicyVerdict | Promise<PolicyVerdict> {
     let policy: CompiledPolicy;
     try {
@@ -117,7 +118,8 @@ export class Policies {
     } catch (error) {
       return this.#broken(source, error);
     }
-    return this.#first(policy, subjectOf(context), context.assembledAt, null, new Map(), { recall: false, check });
+    const live = { recall: false, check: (check: GraphCheck) => permitted.check(check) };
+    return this.#first(policy, subjectOf(context), context.assembledAt, null, permitted.memo(), live);
   }
 
   /** The verdict of a stored policy that does not compile in this release: it admits no caller. */

@@ -41,8 +41,12 @@ export type CompiledPolicy = {
   run: ParseResult;
 };
 
-/** Answers of the graph by check, for one evaluation. */
-export type GraphMemo = Map<string, boolean>;
+/** Answers of the graph by check, for one evaluation: those that were asked for, and those that are known without. */
+export type GraphMemo = {
+  get(key: string, check: GraphCheck): boolean | undefined;
+  set(key: string, allowed: boolean): void;
+  readonly size: number;
+};
 
 const LIMIT_OPTIONS = { maxAstNodes: 400, maxDepth: 24, maxListElements: 64, maxMapEntries: 16, maxCallArguments: 16 };
 /** Longest text for `re_match`; RE2 takes time linear in the text. */
@@ -84,7 +88,7 @@ function askGraph(permission: string, resourceType: string, resourceId: string):
     subjectId: subject.user.external_id,
   };
   const key = checkKey(check);
-  const known = memo.get(key);
+  const known = memo.get(key, check);
   if (known !== undefined) return known;
   if (memo.size + needs.size >= LIMITS.policyChecksMax) current.tooMany = true;
   else needs.set(key, check);
@@ -208,6 +212,17 @@ function variablesOf(subject: PolicySubject) {
   return subject.kind === 'user'
     ? { user: subject.user, principal: { kind: 'user', service_key_id: 0n } }
     : { principal: { kind: 'service', service_key_id: BigInt(subject.serviceKeyId) } };
+}
+
+/** Whether an evaluation may read the groups of the user, which cost more than all other facts. */
+export function mayReadGroups(source: string): boolean {
+  const reads = (node: ASTNode): boolean => {
+    if (node.op === 'id') return node.args === 'user';
+    const [object, attribute] = node.op === '.' ? node.args : [];
+    if (object?.op === 'id' && object.args === 'user') return attribute === 'groups';
+    return childrenOf(node).some(reads);
+  };
+  return source !== '' && reads(compilePolicy(source).run.ast);
 }
 
 /** Runs a policy once. @returns its result, and the answers that were missing */

@@ -73,7 +73,7 @@ async function decide(
   permitted: PermittedUsers,
 ): Promise<PolicyVerdict['kind'] | null> {
   if (source === '') return 'allowed';
-  if (subject !== null) return (await policies.decideFor(source, subject.context, c => permitted.check(c))).kind;
+  if (subject !== null) return (await policies.decideFor(source, subject.context, permitted)).kind;
   const [keyId] = idOf(principal, 'service');
   if (keyId !== undefined) return (await policies.decide(source, { kind: 'service', keyId })).kind;
   // A policy asks for a login.
