@@ -27,23 +27,28 @@ export type Target = {
 /** Files that have not changed for this long rest. */
 const REST_MS = 1500;
 
+/** What a look at the disk gives; nothing for what has gone meanwhile, may not be read, or leads round to itself. */
+function seen<T>(look: () => T): T | undefined {
+  try {
+    return look();
+  } catch {
+    return undefined;
+  }
+}
+
 /** What tells one state of the sources from another: each file with its size and the time of its last change. */
 function stateOf(root: string): string {
   const found: string[] = [];
   const visit = (folder: string): void => {
-    for (const entry of fs.readdirSync(folder, { withFileTypes: true })) {
+    for (const entry of seen(() => fs.readdirSync(folder, { withFileTypes: true })) ?? []) {
       const file = path.join(folder, entry.name);
       if (IGNORED.test(path.relative(root, file))) continue;
       if (entry.isDirectory()) visit(file);
-      const stat = fs.statSync(file, { bigint: true, throwIfNoEntry: false });
+      const stat = seen(() => fs.statSync(file, { bigint: true }));
       if (stat?.isFile()) found.push(`${file} ${stat.ino} ${stat.size} ${stat.mtimeNs}`);
     }
   };
-  try {
-    visit(root);
-  } catch {
-    // A folder that goes while it is read is another change.
-  }
+  visit(root);
   return found.sort().join('\n');
 }
 

@@ -199,7 +199,13 @@ t.test('the gate refuses each dangerous module with its rule and a reason', asyn
 
 t.test('what a manifest has and the host does not know is a finding, with what was probably meant', async t => {
   const trigger = { name: 'run', type: 'http', path: '/run', methods: ['GET'], polcy: 'true' };
-  const command = { name: 'menu', type: 'messenger', access: { users: true, reason: 'x' }, path: '/menu' };
+  const command = {
+    name: 'menu',
+    type: 'messenger',
+    access: { users: true, reason: 'x' },
+    path: '/menu',
+    constructor: 1,
+  };
   const field = { name: 'key', secret: true, sensitve: true };
   const manifest = {
     ...manifestOf({ triggers: [trigger, command], requirements: [{ kind: 'kv', cofig: [], config: [field] }] }),
@@ -217,6 +223,7 @@ t.test('what a manifest has and the host does not know is a finding, with what w
       'warning: manifest /triggers/0/polcy: "polcy" is unknown and has no effect',
       'warning: manifest /triggers/1/access: a command suggests no access: an administrator decides by roles and a policy who may use it',
       'warning: manifest /triggers/1/path: a command has no path: its name is the word that users write',
+      'warning: manifest /triggers/1/constructor: "constructor" is unknown and has no effect',
       'warning: manifest /trigers: "trigers" is unknown and has no effect; did you mean "triggers"?',
     ],
   );
