@@ -1,5 +1,4 @@
 import { createHash, randomBytes } from 'node:crypto';
-import fs from 'node:fs';
 import path from 'node:path';
 import { openDatabase } from '../src/db/database.ts';
 import { cleanFiles, removeOrphans } from '../src/files/cleaning.ts';
@@ -11,7 +10,7 @@ import { openBucket, startS3Server } from '../test/support/s3-server.ts';
 import { signalDescendant } from '../test/support/signals.ts';
 import { makeCaller } from './caller.ts';
 import { installFilebox } from './files.ts';
-import { type Host, servingPid, startHost } from './host.ts';
+import { embeddedDatabaseUrl, type Host, servingPid, startHost } from './host.ts';
 
 const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms));
 const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
@@ -117,9 +116,7 @@ async function run(host: Host, kills: number, next: (n: number) => number, s3: s
   writing = false;
   await Promise.all(clients);
 
-  const password = fs.readFileSync(path.join(host.data, 'postgres.password'), 'utf8').trim();
-  const url = `postgresql://plugin_host:${password}@localhost:5432/plugin_host?host=${encodeURIComponent(path.join(host.data, 'postgres-run'))}`;
-  const db = openDatabase(url, 2, () => {});
+  const db = openDatabase(embeddedDatabaseUrl(host.data), 2, () => {});
   const installation = await readInstallationId(db);
   const storage: FileStorage =
     s3 === null

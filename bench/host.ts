@@ -55,6 +55,13 @@ export async function startHost(directory: string, env: Record<string, string> =
   };
 }
 
+/** The embedded database of a service with that data directory. */
+export function embeddedDatabaseUrl(data: string): string {
+  const password = fs.readFileSync(path.join(data, 'postgres.password'), 'utf8').trim();
+  const socket = encodeURIComponent(path.join(data, 'postgres-run'));
+  return `postgresql://plugin_host:${password}@localhost:5432/plugin_host?host=${socket}`;
+}
+
 /** A request to the admin API. */
 export async function admin(port: number, method: string, where: string, body?: unknown): Promise<Response> {
   return await fetch(`http://127.0.0.1:${port}/api/admin${where}`, {

@@ -5,7 +5,7 @@ import { evaluations, outbox, policies } from './authz.ts';
 import { type Account, makeCaller } from './caller.ts';
 import { contention, growth, instanceTimes } from './executions.ts';
 import { files } from './files.ts';
-import { type Host, startHost } from './host.ts';
+import { embeddedDatabaseUrl, type Host, startHost } from './host.ts';
 import { identity } from './identity.ts';
 import { hostCalls, kvTriggers } from './kv.ts';
 import { languages } from './languages.ts';
@@ -13,6 +13,7 @@ import { lists } from './lists.ts';
 import { generator } from './load.ts';
 import { messages } from './messages.ts';
 import { stopPeers } from './peers.ts';
+import { people } from './people.ts';
 import { pin } from './pin.ts';
 import { pluginIo } from './plugin-io.ts';
 import { processes } from './processes.ts';
@@ -53,10 +54,7 @@ const theCaller = async (): Promise<Account> => {
 };
 
 /** The embedded database of the service under test. */
-function databaseUrl(): string {
-  const password = fs.readFileSync(path.join(directory, 'data/postgres.password'), 'utf8').trim();
-  return `postgresql://plugin_host:${password}@localhost:5432/plugin_host?host=${encodeURIComponent(path.join(directory, 'data/postgres-run'))}`;
-}
+const databaseUrl = (): string => embeddedDatabaseUrl(path.join(directory, 'data'));
 
 /** The groups of rows, in the order in which they are measured. */
 const GROUPS: Readonly<Record<string, () => Promise<void>>> = {
@@ -82,6 +80,7 @@ const GROUPS: Readonly<Record<string, () => Promise<void>>> = {
   scale: async () => await scale(path.join(directory, 'many'), rounds, seconds),
   processes: async () => await processes(path.join(directory, 'processes'), rounds, seconds),
   policies: async () => await policies((await theHost()).port, await theCaller(), rounds, seconds),
+  people: async () => await people(path.join(directory, 'people')),
   rehearsal: async () => await rehearsal((await theHost()).port, databaseUrl(), rounds),
   outbox: async () => await outbox((await theHost()).port, databaseUrl(), seconds),
   files: async () => await files((await theHost()).port, await theCaller(), directory, rounds),

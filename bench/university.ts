@@ -1,10 +1,9 @@
-import fs from 'node:fs';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { type Database, openDatabase } from '../src/db/database.ts';
 import { makeUniversity, PATHS, type Rec, type Sizes, type University } from '../test/support/university.ts';
-import { admin, memoryMb, servingPid, startHost } from './host.ts';
+import { admin, embeddedDatabaseUrl, memoryMb, servingPid, startHost } from './host.ts';
 import { openLoop } from './load.ts';
 import { add, median } from './report.ts';
 
@@ -182,7 +181,7 @@ export async function pullUniversity(directory: string, sizes: Sizes): Promise<U
   const u = makeUniversity(sizes);
   const source = await serve(u);
   const host = await startHost(directory, { BOT_UNIVERSITY_SYNC_BASE_URL: source.url, BOT_ADMIN_API_KEY: KEY });
-  const db = openDatabase(databaseOf(host.data), 2, () => {});
+  const db = openDatabase(embeddedDatabaseUrl(host.data), 2, () => {});
   try {
     const pid = servingPid(host);
     await openLoop(host.port, GREET, RATE, 2);
@@ -197,12 +196,6 @@ export async function pullUniversity(directory: string, sizes: Sizes): Promise<U
     await host.stop();
     source.close();
   }
-}
-
-/** The embedded database of a data directory. */
-function databaseOf(data: string): string {
-  const password = fs.readFileSync(path.join(data, 'postgres.password'), 'utf8').trim();
-  return `postgresql://plugin_host:${password}@/plugin_host?host=${encodeURIComponent(path.join(data, 'postgres-run'))}`;
 }
 
 /** Rows of the benchmark. */
