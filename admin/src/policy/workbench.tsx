@@ -13,6 +13,7 @@ import { notifyProblem, ProblemAlert } from '../parts/problem.tsx';
 import { When } from '../parts/time.tsx';
 import { ComparePolicy } from './compare-policy.tsx';
 import type { PolicyNotice } from './editor.tsx';
+import { ExpressionDiff } from './expression-diff.tsx';
 import { TryPolicy } from './try-policy.tsx';
 
 /** A click takes one into the editor. */
@@ -166,6 +167,10 @@ function Revisions(props: {
 }) {
   const { t } = useTranslation();
   const list = useKeyset<Revision, { items: Revision[] }>([...props.name, 'revisions'], props.load);
+  // The newest comes first. What was before the last of a page is known with the next page.
+  const before = new Map(
+    list.rows.map((r, k) => [r.id, list.rows[k + 1]?.expression ?? (list.hasNextPage ? null : '')]),
+  );
   return (
     <KeysetTable
       label={t('policy.history')}
@@ -176,7 +181,11 @@ function Revisions(props: {
           key: 'expression',
           title: t('access.policy'),
           cell: r =>
-            r.expression === '' ? <Text c="dimmed">{t('policy.none')}</Text> : <Code block>{r.expression}</Code>,
+            r.expression === '' ? (
+              <Text c="dimmed">{t('policy.none')}</Text>
+            ) : (
+              <ExpressionDiff before={before.get(r.id) || null} after={r.expression} />
+            ),
         },
         {
           key: 'by',
