@@ -135,7 +135,7 @@ export interface paths {
       requestBody: { content: {
         'application/json': {
           'name': string;
-          /** What the key opens: read, plugins:deploy, plugins:accept, access, university, operate, admin, or plugins:deploy:<plugin id> */
+          /** What the key opens: read, people, plugins:deploy, plugins:accept, access, university, operate, admin, or plugins:deploy:<plugin id> */
           'scopes': string[];
           /** When the key ends; without it in 90 days; null for never */
           'expires_at'?: string | null;
@@ -640,7 +640,7 @@ export interface paths {
           'application/json': {
             'items': ({
               'role': 'viewer' | 'operator' | 'plugin_manager' | 'access_manager' | 'owner';
-              'scopes': ('read' | 'plugins:deploy' | 'plugins:accept' | 'access' | 'university' | 'operate' | 'admin')[];
+              'scopes': ('read' | 'people' | 'plugins:deploy' | 'plugins:accept' | 'access' | 'university' | 'operate' | 'admin')[];
             })[];
           };
         } };
@@ -4587,7 +4587,7 @@ export interface paths {
           'limit'?: number;
           /** The next_cursor of the page before */
           'cursor'?: string;
-          /** Part of the name, or a whole id; of ids of ours as user:7 */
+          /** Part of the name or email, or a whole id; of ids of ours as user:7 */
           'search'?: string;
         };
       };
@@ -4673,6 +4673,29 @@ export interface paths {
         } };
         202: { headers: Record<string, unknown>; content: {
           'application/json': components['schemas']['User'];
+        } };
+      };
+    };
+  };
+  '/api/admin/users/{user}/university': {
+    get: {
+      parameters: {
+        path: {
+          /** Id of the user */
+          'user': number;
+        };
+      };
+      responses: Refused<400 | 401 | 403 | 404 | 422 | 500 | 503> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'person': {
+              'email': string | null;
+              'phone': string | null;
+              /** Whether the last import had the person */
+              'is_active': boolean;
+            } | null;
+            'positions': components['schemas']['UserPosition'][];
+          };
         } };
       };
     };
@@ -5345,7 +5368,7 @@ export interface components {
       'action': string;
       'object_type': string;
       'object_id': string;
-      /** The object before the change; never a secret */
+      /** The object before the change; never a secret. Null for a person, to callers who may not read people */
       'before': Record<string, unknown> | null;
       /** The object after the change */
       'after': Record<string, unknown> | null;
@@ -6485,6 +6508,21 @@ export interface components {
       'education_form': 'full_time' | 'part_time' | 'remote' | null;
       'created_at': string;
       'updated_at': string;
+    };
+    'UserPosition': {
+      'kind': 'student' | 'subgroup' | 'teacher' | 'teaching' | 'appointment';
+      /** Id of the record in the university’s systems */
+      'external_id': string;
+      /** Type in the graph of where it is */
+      'object_type': string;
+      'object_id': string;
+      'object_name': string | null;
+      /** Status of a student, title, course or office */
+      'title': string | null;
+      'start_date': string | null;
+      'end_date': string | null;
+      /** Whether it counts today */
+      'holds': boolean;
     };
   };
 }

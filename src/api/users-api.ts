@@ -7,13 +7,14 @@ import { NO_STORE } from '../http/message.ts';
 import { findAdmin } from '../identity/admin-accounts.ts';
 import type { UserAttributes } from '../identity/user-attributes.ts';
 import { changeUser, createUser, findUser, type GlobalUser, listUsers, userState } from '../identity/users.ts';
+import { findContact, listPositions, POSITION_KINDS } from '../university/positions.ts';
 import { actorOf } from './caller.ts';
 import { resource } from './contract.ts';
 import { type Handle, serve } from './endpoint.ts';
 import { anyObject, id, time } from './fields.ts';
 import { loadPage, pageOf } from './paging.ts';
 import { idParam } from './params.ts';
-import { list as listOf, text as textParam } from './query.ts';
+import { list as listOf, noParameters, text as textParam } from './query.ts';
 import type { Route } from './route.ts';
 
 export type UsersApiParts = {
@@ -66,6 +67,23 @@ const user = z
   })
   .meta({ id: 'User' });
 
+const day = z.iso.date().nullable();
+const position = z
+  .object({
+    kind: z.enum(POSITION_KINDS),
+    external_id: z.string().describe('Id of the record in the university’s systems'),
+    object_type: z.string().describe('Type in the graph of where it is'),
+    object_id: z.string(),
+    object_name: z.string().nullable(),
+    title: z.string().nullable().describe('Status of a student, title, course or office'),
+    start_date: day,
+    end_date: day,
+    holds: z.boolean().describe('Whether it counts today'),
+  })
+  .meta({ id: 'UserPosition' });
+
+const POSITIONS_MAX = 500;
+
 const path = '/api/admin/users';
 const params = { user: idParam('user') };
 
@@ -75,9 +93,9 @@ export const users = resource('Users', 'People the service knows.', {
     method: 'GET',
     path,
     guard: 'admin',
-    key: ['read'],
+    key: ['people'],
     summary: 'List users',
-    query: listOf({ search: textParam('Part of the name, or a whole id; of ids of ours as user:7') }),
+    query: listOf({ search: textParam('Part of the name or email, or a whole id; of ids of ours as user:7') }),
     replies: { 200: pageOf(user) },
   },
   create: {
@@ -96,7 +114,7 @@ export const users = resource('Users', 'People the service knows.', {
     method: 'GET',
     path: `${path}/:user`,
     guard: 'admin',
-    key: ['read'],
+    key: ['people'],
     summary: 'Read a user',
     params,
     replies: { 200: user },
@@ -113,6 +131,28 @@ export const users = resource('Users', 'People the service knows.', {
     replies: { 200: user },
     refusals: ['conflict'],
     example: { body: { locale: 'ru' } },
+  },
+  university: {
+    method: 'GET',
+    path: `${path}/:user/university`,
+    guard: 'admin',
+    key: ['people'],
+    summary: 'Read what the university data say of a user',
+    description: `Positions that count today come first; there are ${POSITIONS_MAX} at most. \`person\` is null when the data have no such person.`,
+    query: noParameters,
+    params,
+    replies: {
+      200: z.object({
+        person: z
+          .object({
+            email: z.string().nullable(),
+            phone: z.string().nullable(),
+            is_active: z.boolean().describe('Whether the last import had the person'),
+          })
+          .nullable(),
+        positions: z.array(position),
+      }),
+    },
   },
   export: {
     method: 'GET',
@@ -182,6 +222,18 @@ const get: Handle<typeof users.get, UsersApiParts> = async ({ db }, { params }) 
   return { status: 200, json: userJson(found) };
 };
 
+const university: Handle<typeof users.university, UsersApiParts> = async ({ db }, { params }) => {
+  const found = await findUser(db, params.user);
+  if (found === undefined) throw unknownUser(params.user);
+  const { externalId } = found;
+  if (externalId === null) return { status: 200, json: { person: null, positions: [] } };
+  const [person, positions] = await Promise.all([
+    findContact(db, externalId),
+    listPositions(db, externalId, POSITIONS_MAX),
+  ]);
+  return { status: 200, json: { person: person ?? null, positions } };
+};
+
 const change: Handle<typeof users.change, UsersApiParts> = async ({ db }, { body, caller, params, request }) => {
   const wanted = await body();
   const isKey = caller.kind === 'admin_key';
@@ -198,7 +250,7 @@ const change: Handle<typeof users.change, UsersApiParts> = async ({ db }, { body
 };
 
 export const userRoutes = (parts: UsersApiParts): Route[] =>
-  serve(users, parts, { list, create, get, change, export: exported, erase });
+  serve(users, parts, { list, create, get, university, change, export: exported, erase });
 
 const userJson = (u: GlobalUser) => ({ id: u.id, ...userState(u), created_at: u.createdAt, updated_at: u.updatedAt });
 

@@ -80,7 +80,7 @@ export function addPeopleVerbs(program: Command, add: Add, limit: readonly [stri
   const load = () => import('./people-commands.ts');
   const user = group(program, 'user', 'users, named by external id, whole name or user:ID');
   add<ListFlags & { search?: string }>(user, 'list', 'list users', async (r, _, f) => (await load()).listUsers(r, f))
-    .option('--search <text>', 'part of the name, or a whole id')
+    .option('--search <text>', 'part of the name or email, or a whole id')
     .option(...limit);
   add(user, 'show <user>', 'show a user with the roles', async (r, [text = '']) => (await load()).showUser(r, text));
   withUserOptions(add<UserFlags>(user, 'add', 'add a user', async (r, _, f) => (await load()).addUser(r, f)));

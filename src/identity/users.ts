@@ -103,14 +103,16 @@ export async function findOrAddIdpUser(
 /**
  * Lists users in descending order of ids.
  *
- * @param search part of the name, or a whole id: the university's, the account's, or ours as records of executions write it
- *   (`user:7`, `#7`); empty for all
+ * @param search part of the name, of the email that the university's data have or of the one an administrator logs in with; or
+ *   a whole id: the university's, the account's, or ours as records of executions write it (`user:7`, `#7`); empty for all
  */
 export async function listUsers(db: Queryable, search: string, before: number, limit: number): Promise<GlobalUser[]> {
   const { rows } = await db.query<UserSql>(
     `SELECT * FROM global_users
      WHERE id < $1 AND ($3 = '' OR strpos(lower(display_name), lower($3)) > 0 OR external_id = $3 OR idp_accounts_id = $3
-       OR $3 IN ('user:' || id, '#' || id))
+       OR $3 IN ('user:' || id, '#' || id)
+       OR external_id IN (SELECT p.external_id FROM persons p WHERE strpos(lower(p.email), lower($3)) > 0)
+       OR id IN (SELECT c.global_user_id FROM admin_credentials c WHERE strpos(lower(c.email), lower($3)) > 0))
      ORDER BY id DESC LIMIT $2`,
     [before, limit, search],
   );

@@ -5,6 +5,7 @@ import { addUserToken } from '../../src/identity/user-tokens.ts';
 import { addUser, findOrAddIdpUser, findUser } from '../../src/identity/users.ts';
 import { Imports } from '../../src/university/imports.ts';
 import { startGraphStore } from '../support/graph.ts';
+import { ROOT_EMAIL, startWithRoot } from '../support/root-admin.ts';
 import { type Json, request, startTestService } from '../support/service.ts';
 import { makeUniversity, PATHS, type Rec } from '../support/university.ts';
 
@@ -29,6 +30,72 @@ async function world(t: Scope, env: Record<string, string> = {}) {
 
 const ANNA: Rec = { external_id: 'e1', last_name: 'Иванова', first_name: 'Анна', middle_name: 'Ильинична' };
 const ACCOUNT = 'account-1';
+
+t.test('a person is found by a part of the email, that of the data or that of their login', async t => {
+  const { call, root } = await startWithRoot(t);
+  await call(root, 'PATCH', '/users/1', { display_name: 'Root' });
+  const persons = [
+    { ...ANNA, email: 'Anna.Ivanova@uni.example' },
+    { ...ANNA, external_id: 'e2', first_name: 'Ольга' },
+  ];
+  t.equal((await call(root, 'POST', '/university/persons', persons)).status, 200);
+  const found = async (search: string): Promise<unknown[]> =>
+    ((await call(root, 'GET', `/users?search=${encodeURIComponent(search)}`)).json.items as Json[]).map(
+      u => u.display_name,
+    );
+  t.same(await found('anna.iv'), ['Иванова Анна Ильинична']);
+  t.same(await found(ROOT_EMAIL.slice(0, 6).toUpperCase()), ['Root']);
+  t.same(await found('%.ivanova'), [], 'signs mean themselves');
+});
+
+t.test('the positions of a person are read with their places, those that count today first', async t => {
+  const { put, s, userOf } = await world(t);
+  const u = makeUniversity({ seed: 3, groups: 4, students: 8, teachers: 4, faculties: 1 });
+  for (const where of PATHS) await put(where, ...u[where]);
+  await put('persons', { ...ANNA, email: 'anna@uni.example', phone: '+7 900' });
+  const of = { person_external_id: 'e1' };
+  await put(
+    'student-positions',
+    { ...of, external_id: 'sp-1', group_external_id: 'ИС-1', start_date: '2020-09-01', end_date: '2021-06-30' },
+    { ...of, external_id: 'sp-2', group_external_id: 'ИС-2', start_date: '2021-09-01' },
+  );
+  const [faculty] = u.faculties;
+  const office = { object_type: 'faculty', object_external_id: faculty?.external_id, role: 'dean' };
+  await put('admin-appointments', { ...of, external_id: 'aa', ...office });
+  const anna = await userOf('e1');
+  const read = await s.admin('GET', `/users/${anna?.id}/university`);
+  t.same(read.json, {
+    person: { email: 'anna@uni.example', phone: '+7 900', is_active: true },
+    positions: [
+      {
+        ...{ kind: 'student', external_id: 'sp-2', object_type: 'study_group', object_id: 'ИС-2' },
+        ...{ object_name: u.groups.find(g => g.external_id === 'ИС-2')?.name, title: 'studying' },
+        ...{ start_date: '2021-09-01', end_date: null, holds: true },
+      },
+      {
+        ...{ kind: 'appointment', external_id: 'aa', object_type: 'faculty', object_id: faculty?.external_id },
+        ...{ object_name: faculty?.name, title: 'dean', start_date: null, end_date: null, holds: true },
+      },
+      {
+        ...{ kind: 'student', external_id: 'sp-1', object_type: 'study_group', object_id: 'ИС-1' },
+        ...{ object_name: u.groups.find(g => g.external_id === 'ИС-1')?.name, title: 'studying' },
+        ...{ start_date: '2020-09-01', end_date: '2021-06-30', holds: false },
+      },
+    ],
+  });
+  const kinds = new Set<unknown>();
+  for (const { external_id: id } of u.persons) {
+    const { positions } = (await s.admin('GET', `/users/${(await userOf(String(id)))?.id}/university`)).json;
+    for (const p of positions as Json[]) {
+      kinds.add(p.kind);
+      t.type(p.object_name, 'string', `${p.kind} of ${id} is at a place with a name`);
+    }
+  }
+  t.same([...kinds].sort(), ['appointment', 'student', 'subgroup', 'teacher', 'teaching']);
+  const stranger = (await s.admin('POST', '/users', { display_name: 'Bob', external_id: 'x' })).json;
+  t.same((await s.admin('GET', `/users/${stranger.id}/university`)).json, { person: null, positions: [] });
+  t.equal((await s.admin('GET', '/users/999999/university')).status, 404);
+});
 
 t.test('a student who logs in has groups, roles and attributes, and loses them with the next import', async t => {
   const { spicedb } = await startGraphStore(t);

@@ -19,6 +19,10 @@ function relative(ms: number, language: string): string {
   return format.format(Math.trunc(seconds / size), unit);
 }
 
+/** A day without a time, `2026-09-01`, as people write it. */
+export const dayText = (day: string, language: string): string =>
+  new Date(day).toLocaleDateString(language, { dateStyle: 'medium', timeZone: 'UTC' });
+
 /** Where a moment has room for its whole time. */
 export const WholeTimes = createContext(false);
 

@@ -18,7 +18,7 @@ import { Search } from './plugins.tsx';
 
 type User = Schemas['User'];
 
-/** Everyone the service knows, found by a part of the name or by an id. */
+/** Everyone the service knows, found by a part of the name or email, or by an id. */
 export default function People() {
   const { t } = useTranslation();
   const go = useNavigate();

@@ -10,6 +10,7 @@ import { Loaded } from '../parts/loaded.tsx';
 import { notifyDone, notifyProblem } from '../parts/problem.tsx';
 import { When } from '../parts/time.tsx';
 import { nameOf } from './people.tsx';
+import { PersonPositions } from './person-positions.tsx';
 import { Section } from './review.tsx';
 
 type User = Schemas['User'];
@@ -51,6 +52,7 @@ export default function PersonAbout({ person: u }: { person: User }) {
         </Table>
       </Section>
       <Stack gap="xl">
+        <PersonPositions person={u} />
         <Section title={t('person.executions')} about={t('person.executionsAbout')}>
           <CopyText value={`user:${u.id}`} />
         </Section>
