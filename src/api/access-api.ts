@@ -106,7 +106,7 @@ export const access = resource('Access', 'Why a user may or may not call a trigg
     method: 'POST',
     path: '/api/admin/access/explain',
     guard: 'admin',
-    key: ['read', 'access'],
+    key: ['people', 'access'],
     summary: 'Explain whether a user may call a trigger or run a command',
     body: question,
     replies: { 200: explanation },

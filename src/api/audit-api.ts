@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { ACTOR_KINDS, type AuditEntry, findAuditEntry, listAudit } from '../audit/audit-log.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
+import { type Caller, mayUse } from './caller.ts';
 import { resource } from './contract.ts';
 import { type CsvColumns, csvReply, csvTable } from './csv.ts';
 import { type Handle, serve } from './endpoint.ts';
@@ -27,7 +28,9 @@ const entry = z
     action: z.string().describe('What was done, for example trigger.settings'),
     object_type: z.string(),
     object_id: z.string(),
-    before: state.describe('The object before the change; never a secret'),
+    before: state.describe(
+      'The object before the change; never a secret. Null for a person, to callers who may not read people',
+    ),
     after: state.describe('The object after the change'),
     request_id: z.string().nullable(),
     address: z.string().nullable().describe('Address of the client'),
@@ -83,10 +86,18 @@ export const audit = resource(
 const filterOf = ({ action, actor, object_id, object_type, since, until }: z.output<typeof filters>) =>
   present({ action, actorUserId: actor, objectType: object_type, objectId: object_id, since, until });
 
-const list: Handle<typeof audit.list, AuditApiParts> = async ({ db }, { query }) => ({
-  status: 200,
-  json: await loadPage(query, (before, limit) => listAudit(db, { ...filterOf(query), before, limit }), entryJson),
-});
+/** Entries about these say what people are called, and what they have. */
+const OF_PEOPLE: ReadonlySet<string> = new Set(['user', 'relationship']);
+
+/** An entry as this caller may read it. */
+const shownTo = (caller: Caller): ((e: AuditEntry) => AuditEntry) =>
+  mayUse(caller, 'people') ? e => e : e => (OF_PEOPLE.has(e.objectType) ? { ...e, before: null, after: null } : e);
+
+const list: Handle<typeof audit.list, AuditApiParts> = async ({ db }, { caller, query }) => {
+  const shown = shownTo(caller);
+  const load = (before: number, limit: number) => listAudit(db, { ...filterOf(query), before, limit });
+  return { status: 200, json: await loadPage(query, load, e => entryJson(shown(e))) };
+};
 
 const jsonText = (s: AuditEntry['before']): string | null => (s === null ? null : JSON.stringify(s));
 const COLUMNS: CsvColumns<AuditEntry> = [
@@ -105,15 +116,18 @@ const COLUMNS: CsvColumns<AuditEntry> = [
   ['address', e => e.actor.address],
 ];
 
-const table: Handle<typeof audit.table, AuditApiParts> = ({ db }, { query }) =>
-  csvReply('audit', COLUMNS, (last, limit) =>
-    listAudit(db, { ...filterOf(query), before: last?.id ?? Number.MAX_SAFE_INTEGER, limit }),
-  );
+const table: Handle<typeof audit.table, AuditApiParts> = ({ db }, { caller, query }) => {
+  const shown = shownTo(caller);
+  return csvReply('audit', COLUMNS, async (last, limit) => {
+    const before = last?.id ?? Number.MAX_SAFE_INTEGER;
+    return (await listAudit(db, { ...filterOf(query), before, limit })).map(shown);
+  });
+};
 
-const get: Handle<typeof audit.get, AuditApiParts> = async ({ db }, { params }) => {
+const get: Handle<typeof audit.get, AuditApiParts> = async ({ db }, { caller, params }) => {
   const found = await findAuditEntry(db, params.entry);
   if (found === undefined) throw new ServiceError('not_found', `there is no entry of the audit log ${params.entry}`);
-  return { status: 200, json: entryJson(found) };
+  return { status: 200, json: entryJson(shownTo(caller)(found)) };
 };
 
 export const auditRoutes = (parts: AuditApiParts): Route[] => serve(audit, parts, { list, table, get });

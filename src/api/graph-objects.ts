@@ -28,8 +28,7 @@ export const graphObjectsContract = {
   method: 'GET',
   path: '/api/admin/relationships/objects',
   guard: 'admin',
-  // It names people.
-  key: ['read'],
+  key: ['people'],
   summary: 'Find objects of a type of the graph by their names',
   description:
     'Users, and what the university has: faculties, departments, programs, streams, groups, subgroups. Objects of other types are those that relationships name. The answer is one page.',

@@ -92,7 +92,7 @@ export const userMessengerAccounts = resource(
       method: 'GET',
       path: adminPath,
       guard: 'admin',
-      key: ['read'],
+      key: ['people'],
       summary: 'List the messenger accounts of a user',
       query: noParameters,
       params: { user },

@@ -26,7 +26,7 @@ export const lookupContract = {
   method: 'GET',
   path: '/api/admin/relationships/lookup',
   guard: 'admin',
-  key: ['read', 'access'],
+  key: ['people', 'access'],
   summary: 'Ask the graph who has a permission on what',
   description:
     'With user: the objects on which the user has the permission. With resource_id: the users who have it. With both: whether the user has it, and by which way.',

@@ -89,7 +89,7 @@ export const relationships = resource('Relationships', 'Who stands in which rela
     method: 'GET',
     path,
     guard: 'admin',
-    key: ['read', 'access'],
+    key: ['people', 'access'],
     summary: 'List relationships in the order of their names',
     description: 'resource_id needs resource_type; subject_id without subject_type is the external id of a user.',
     query: z.strictObject({

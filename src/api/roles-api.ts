@@ -32,6 +32,7 @@ export const roles = resource('Roles', 'Roles that are used, and who holds them.
   },
   holders: {
     ...READ,
+    key: ['people', 'access'],
     path: `${path}/:role/users`,
     summary: 'List the users who have a role',
     query: page,

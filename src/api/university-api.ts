@@ -174,6 +174,8 @@ export const universityImports = resource(
     },
     ending: {
       ...LOG,
+      // It names people.
+      key: ['people', 'university'],
       path: `${PREFIX}/imports/:id/ending/:type`,
       summary: 'List the records that a stopped list would make inactive',
       description: `Of a type of a pull that the brake has stopped, in the order of their ids. The first ${LIMITS.importEndingKept} are kept; brake of the import says how many there are.`,

@@ -91,7 +91,7 @@ export const userRoles = resource('Roles of users', 'Roles of one user.', {
     method: 'GET',
     path,
     guard: 'admin',
-    key: ['read', 'access'],
+    key: ['people', 'access'],
     summary: 'List the roles of a user',
     query: noParameters,
     params: { user },

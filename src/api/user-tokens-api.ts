@@ -77,7 +77,7 @@ export const userTokens = resource('Tokens of users', 'Tokens of any user, for a
     method: 'GET',
     path: adminPath,
     guard: 'admin',
-    key: ['read'],
+    key: ['people'],
     summary: 'List the tokens of a user',
     params: { user },
     query: page,

@@ -6,6 +6,7 @@
 /** Scopes. `plugins:deploy` may be limited to one plugin: `plugins:deploy:<plugin id>`. `admin` includes the others. */
 export const ADMIN_SCOPES = [
   'read',
+  'people',
   'plugins:deploy',
   'plugins:accept',
   'access',
@@ -20,10 +21,10 @@ export type AdminRole = (typeof ADMIN_ROLES)[number];
 
 /** An owner may also do what no key may: make keys and administrators, and trust the pages of a plugin. */
 export const ROLE_SCOPES: Readonly<Record<AdminRole, readonly AdminScope[]>> = {
-  viewer: ['read'],
+  viewer: ['read', 'people'],
   operator: ['read', 'operate'],
   plugin_manager: ['read', 'plugins:deploy', 'plugins:accept'],
-  access_manager: ['read', 'access', 'university'],
+  access_manager: ['read', 'people', 'access', 'university'],
   owner: ['admin'],
 };
 

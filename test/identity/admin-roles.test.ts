@@ -34,9 +34,10 @@ async function world(t: { teardown(fn: () => unknown): void }) {
 }
 
 t.test('roles are sets of the scopes of keys', async t => {
-  t.same(scopesOf({ roles: ['viewer'], plugins: null }), ['read']);
+  t.same(scopesOf({ roles: ['viewer'], plugins: null }), ['read', 'people']);
   t.same(scopesOf({ roles: ['operator', 'access_manager'], plugins: null }), [
     'read',
+    'people',
     'access',
     'university',
     'operate',
@@ -89,12 +90,33 @@ t.test('the roles of an appointment are checked, shown, and listed with their sc
   const manager = await w.appoint({ roles: ['plugin_manager', 'viewer', 'viewer'], plugins: ['mine', 'mine'] });
   t.match(manager.appointed, { roles: ['viewer', 'plugin_manager'], plugins: ['mine'] });
   const check = await w.call(manager.headers, 'GET', '/auth/check');
-  t.match(check.json, { admin: { scopes: ['read', 'plugins:deploy:mine', 'plugins:accept'] } });
+  t.match(check.json, { admin: { scopes: ['read', 'people', 'plugins:deploy:mine', 'plugins:accept'] } });
   const roles = (await w.call(manager.headers, 'GET', '/admins/roles')).json.items as Array<{ role: string }>;
   t.same(
     roles.map(r => r.role),
     ['viewer', 'operator', 'plugin_manager', 'access_manager', 'owner'],
   );
+});
+
+t.test('an operator reads no people, not even in the audit log', async t => {
+  const w = await world(t);
+  const ada = await w.call(w.root, 'POST', '/users', { display_name: 'Ada', external_id: 'e-1' });
+  const { headers: operator } = await w.appoint({ roles: ['operator'] });
+  const { headers: viewer } = await w.appoint({ roles: ['viewer'], round: 2 });
+  const where = `/audit?action=user.create&object_id=${ada.json.id}`;
+  const entryOf = async (headers: Record<string, string>) =>
+    ((await w.call(headers, 'GET', where)).json.items as Array<Record<string, unknown>>)[0];
+  t.match(await entryOf(viewer), { after: { display_name: 'Ada' } });
+  const masked = await entryOf(operator);
+  t.match(masked, { object_id: String(ada.json.id), before: null, after: null });
+  t.match((await w.call(operator, 'GET', `/audit/${masked?.id}`)).json, { before: null, after: null });
+  t.notMatch((await w.call(operator, 'GET', '/audit.csv')).text, 'Ada');
+  t.match((await w.call(viewer, 'GET', '/audit.csv')).text, 'Ada');
+  t.match((await w.call(operator, 'GET', `/users/${ada.json.id}`)).json, {
+    status: 403,
+    detail: /needs the role viewer or access manager or owner; you are operator$/,
+    sufficient_roles: ['viewer', 'access_manager', 'owner'],
+  });
 });
 
 t.test('a manager of one plugin manages that one, and a refusal names what is missing for another', async t => {

@@ -8,7 +8,15 @@ import { useSession } from './session.ts';
 
 export type Role = Schemas['AdminAccount']['roles'][number];
 /** What an action needs: one of these scopes, or `owner` for what no key opens. */
-export type Need = 'plugins:deploy' | 'plugins:accept' | 'access' | 'university' | 'operate' | 'admin' | 'owner';
+export type Need =
+  | 'people'
+  | 'plugins:deploy'
+  | 'plugins:accept'
+  | 'access'
+  | 'university'
+  | 'operate'
+  | 'admin'
+  | 'owner';
 
 /** The scopes of each role. */
 export const useRoles = () =>

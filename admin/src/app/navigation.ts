@@ -19,11 +19,13 @@ import {
   IconUsers,
 } from '@tabler/icons-react';
 import type { en } from '../texts/en.ts';
+import { type Need, useRefusal } from './may.tsx';
 
-export type Destination = { to: string; label: `nav.${keyof typeof en.nav & string}`; icon: Icon };
+export type Destination = { to: string; label: `nav.${keyof typeof en.nav & string}`; icon: Icon; need?: Need };
 
-/** The screens, in groups, as the menu and the palette show them. */
-export const NAVIGATION: ReadonlyArray<{ label: Destination['label'] | null; items: readonly Destination[] }> = [
+type Group = { label: Destination['label'] | null; items: readonly Destination[] };
+
+const NAVIGATION: readonly Group[] = [
   {
     label: null,
     items: [
@@ -37,9 +39,9 @@ export const NAVIGATION: ReadonlyArray<{ label: Destination['label'] | null; ite
   {
     label: 'nav.access',
     items: [
-      { to: '/admin/why', label: 'nav.why', icon: IconHelpCircle },
-      { to: '/admin/people', label: 'nav.people', icon: IconUsers },
-      { to: '/admin/relationships', label: 'nav.relationships', icon: IconHierarchy2 },
+      { to: '/admin/why', label: 'nav.why', icon: IconHelpCircle, need: 'people' },
+      { to: '/admin/people', label: 'nav.people', icon: IconUsers, need: 'people' },
+      { to: '/admin/relationships', label: 'nav.relationships', icon: IconHierarchy2, need: 'people' },
       { to: '/admin/service-keys', label: 'nav.serviceKeys', icon: IconKey },
     ],
   },
@@ -62,3 +64,12 @@ export const NAVIGATION: ReadonlyArray<{ label: Destination['label'] | null; ite
     ],
   },
 ];
+
+/** The screens an administrator may read, in groups, as the menu and the palette show them. */
+export function useNavigation(): readonly Group[] {
+  const refusal = useRefusal();
+  return NAVIGATION.map(({ items, label }) => ({
+    label,
+    items: items.filter(({ need }) => need === undefined || refusal(need) === null),
+  }));
+}

@@ -6,7 +6,8 @@ import { useNavigate } from '@tanstack/react-router';
 import { type KeyboardEvent, useEffect, useRef, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api } from '../api/client.ts';
-import { NAVIGATION } from './navigation.ts';
+import { useRefusal } from './may.tsx';
+import { useNavigation } from './navigation.ts';
 
 export const open = spotlight.open;
 
@@ -21,19 +22,22 @@ export default function Palette() {
       answered(await api.GET('/api/admin/plugins', { params: { query: { limit: 8, search: query } } })),
     enabled: query.trim() !== '',
   });
+  const mayReadPeople = useRefusal()('people') === null;
   const people = useQuery({
     queryKey: ['people', 'palette', query],
     queryFn: async () =>
       answered(await api.GET('/api/admin/users', { params: { query: { limit: 8, search: query } } })),
-    enabled: query.trim() !== '',
+    enabled: mayReadPeople && query.trim() !== '',
   });
   const enter = useFirstHit(query, [plugins.data, people.data], plugins.isFetching || people.isFetching);
-  const screens = NAVIGATION.flatMap(g => g.items).map(({ icon: Sign, label, to }) => ({
-    id: to,
-    label: t(label),
-    leftSection: <Sign size={18} aria-hidden />,
-    onClick: () => void go({ to }),
-  }));
+  const screens = useNavigation()
+    .flatMap(g => g.items)
+    .map(({ icon: Sign, label, to }) => ({
+      id: to,
+      label: t(label),
+      leftSection: <Sign size={18} aria-hidden />,
+      onClick: () => void go({ to }),
+    }));
   return (
     <Spotlight
       shortcut={null}

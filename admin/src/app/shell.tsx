@@ -17,7 +17,7 @@ import { Link, Outlet, useRouterState } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
 import { LinkButton } from '../parts/links.tsx';
 import { Logo } from './logo.tsx';
-import { NAVIGATION } from './navigation.ts';
+import { useNavigation } from './navigation.ts';
 import { openPalette, PaletteOnDemand } from './palette-on-demand.tsx';
 import { useLogout, useSession } from './session.ts';
 import { LanguageButton, ThemeButton } from './small-page.tsx';
@@ -30,6 +30,7 @@ export function Shell() {
   const [isMenuOpen, menu] = useDisclosure(false);
   const path = useRouterState({ select: s => s.location.pathname });
   const session = useSession();
+  const groups = useNavigation();
   return (
     <AppShell
       header={{ height: 56 }}
@@ -79,7 +80,7 @@ export function Shell() {
       </AppShell.Header>
       <AppShell.Navbar p="xs" aria-label={t('shell.menu')}>
         <ScrollArea>
-          {NAVIGATION.map(({ items, label }) => (
+          {groups.map(({ items, label }) => (
             <div key={label ?? ''}>
               {label !== null && (
                 <Text size="xs" fw={600} c="dimmed" mt="md" mb={4} px="sm">

@@ -4,13 +4,14 @@ import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
+import { useRefusal } from '../app/may.tsx';
 
 const SHOWN = 20;
 const SEARCH_DELAY_MS = 200;
 
 const labelOf = (u: Schemas['User']): string => `${u.display_name} · ${u.external_id ?? `#${u.id}`}`;
 
-/** Finds a person by a part of the name or by an id: of thirty thousand, twenty are shown. */
+/** Finds a person by a part of the name or email, or by an id: of thirty thousand, twenty are shown. */
 export function UserPicker(props: {
   value: number | null;
   onChange: (user: number | null) => void;
@@ -20,12 +21,13 @@ export function UserPicker(props: {
 }) {
   const { error, label, onChange, required = false, value } = props;
   const { t } = useTranslation();
+  const refusal = useRefusal()('people');
   const [text, setText] = useState('');
   const [search] = useDebouncedValue(text, SEARCH_DELAY_MS);
   const chosen = useQuery({
     queryKey: ['users', 'one', value],
     queryFn: async () => answered(await api.GET('/api/admin/users/{user}', { params: { path: { user: value ?? 0 } } })),
-    enabled: value !== null,
+    enabled: value !== null && refusal === null,
   });
   const isChosenText = chosen.data !== undefined && search === labelOf(chosen.data);
   const found = useQuery({
@@ -36,6 +38,7 @@ export function UserPicker(props: {
           params: { query: { limit: SHOWN, ...(search === '' || isChosenText ? {} : { search }) } },
         }),
       ),
+    enabled: refusal === null,
   });
   const matching = new Set((found.data?.items ?? []).map(u => String(u.id)));
   const isFound = text === search && !found.isFetching;
@@ -50,6 +53,8 @@ export function UserPicker(props: {
   return (
     <Select
       label={label}
+      disabled={refusal !== null}
+      description={refusal}
       placeholder={t('userPicker.search')}
       searchable
       clearable

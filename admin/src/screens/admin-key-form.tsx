@@ -14,6 +14,7 @@ export const DEPLOY_ONE = 'plugins:deploy:';
 /** Scopes as the service names them, with the names of their texts; those of least harm first. */
 export const SCOPES = [
   { scope: 'read', text: 'read' },
+  { scope: 'people', text: 'people' },
   { scope: 'university', text: 'university' },
   { scope: 'operate', text: 'operate' },
   { scope: 'plugins:deploy', text: 'deploy' },

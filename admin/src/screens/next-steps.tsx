@@ -4,6 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api } from '../api/client.ts';
+import { useRefusal } from '../app/may.tsx';
 import { useSession } from '../app/session.ts';
 import { LinkButton } from '../parts/links.tsx';
 
@@ -13,7 +14,12 @@ const STEPS = { plugin: IconPuzzle, people: IconUsers } as const;
 export function NextSteps() {
   const { t } = useTranslation();
   const session = useSession();
-  const query = useQuery({ queryKey: ['plugins', 'users', 'first'], queryFn: loadProgress });
+  const mayReadPeople = useRefusal()('people') === null;
+  const query = useQuery({
+    queryKey: ['plugins', 'users', 'first'],
+    queryFn: loadProgress,
+    enabled: session.data !== undefined && mayReadPeople,
+  });
   if (query.data === undefined || session.data?.setup_mode === true) return null;
   const { hasPeople, hasPlugin } = query.data;
   if (hasPeople && hasPlugin) return null;
