@@ -98,7 +98,7 @@ function expectStatus(what: string, seen: number, wanted: number): void {
 async function findAndAskWhy({ page, statusOf }: Story): Promise<void> {
   const link = page.getByRole('link', { name: PERSON.name });
   const found = await secondsOf(async () => {
-    await page.getByLabel('Part of the name or email, or a whole id').fill(PERSON.name.slice(0, 8));
+    await page.getByLabel('Name, email or id').fill(PERSON.name.slice(0, 8));
     await link.waitFor();
   });
   add('a person by a part of the name, from the last key to the row', `${found.toFixed(2)} s`, {

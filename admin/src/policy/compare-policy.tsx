@@ -4,21 +4,13 @@ import { useTranslation } from 'react-i18next';
 import { answered, api } from '../api/client.ts';
 import { ProblemAlert } from '../parts/problem.tsx';
 import { numberText } from '../parts/quantities.ts';
-import { ChangedPeople, type Person } from './changed-people.tsx';
+import { ChangedPeople } from './changed-people.tsx';
+import { type Compared, compareAll, NOTHING_COMPARED } from './compare-all.ts';
 import { type RecordedCalls, RecordedCallsAnswer } from './recorded-calls.tsx';
 
 const DAYS = 7;
-const PART = 2000;
 
-/** What is known so far: `seen` of `users` people. */
-type Found = {
-  users: number;
-  seen: number;
-  undecided: number;
-  gains: Person[];
-  loses: Person[];
-  recorded: RecordedCalls | null;
-};
+type Found = Compared & { recorded: RecordedCalls | null };
 
 /**
  * Who gains or loses access by the change that is not saved yet, among all users and in the calls of the last days. Belongs
@@ -44,26 +36,13 @@ export function ComparePolicy(props: {
     const { signal } = turn.current;
     setRunning(true);
     setError(null);
-    let sum: Found = { users: 0, seen: 0, undecided: 0, gains: [], loses: [], recorded: null };
-    setFound(sum);
+    setFound({ ...NOTHING_COMPARED, recorded: null });
     try {
-      for (let cursor: string | null = ''; cursor !== null; ) {
-        const where: { cursor?: string } = cursor === '' ? {} : { cursor };
-        const body = { before: saved, after: draft, limit: PART, ...where };
-        const part = answered(await api.POST('/api/admin/policies/compare', { body, signal }));
-        sum = {
-          ...sum,
-          users: part.users,
-          seen: sum.seen + part.examined + part.undecided,
-          undecided: sum.undecided + part.undecided,
-          gains: [...sum.gains, ...part.gains],
-          loses: [...sum.loses, ...part.loses],
-        };
-        setFound(sum);
-        cursor = part.next_cursor;
-      }
+      const compared = await compareAll({ before: saved, after: draft }, signal, known =>
+        setFound({ ...known, recorded: null }),
+      );
       const body = { plugin, trigger, expression: draft, days: DAYS };
-      setFound({ ...sum, recorded: answered(await api.POST('/api/admin/policies/rehearse', { body, signal })) });
+      setFound({ ...compared, recorded: answered(await api.POST('/api/admin/policies/rehearse', { body, signal })) });
     } catch (problem) {
       if (!signal.aborted) setError(problem);
     } finally {
@@ -89,7 +68,7 @@ export function ComparePolicy(props: {
             </Button>
           )}
         </Group>
-        {isRunning && found !== null && <Seen found={found} />}
+        {isRunning && found !== null && <ComparingProgress found={found} />}
         <ProblemAlert error={error} />
         {found !== null && <Answer found={found} isWhole={!isRunning} />}
       </Stack>
@@ -97,7 +76,8 @@ export function ComparePolicy(props: {
   );
 }
 
-function Seen({ found: { seen, users } }: { found: Found }) {
+/** How far the comparison has come. */
+export function ComparingProgress({ found: { seen, users } }: { found: Compared }) {
   const { t } = useTranslation();
   const text = t('comparePolicy.progress', { done: numberText(seen), of: numberText(users) });
   return (

@@ -13,6 +13,7 @@ import { durationText } from '../parts/quantities.ts';
 import { StateBadge } from '../parts/state-badge.tsx';
 import { SuspensionCause } from '../parts/suspension-cause.tsx';
 import { UserPicker } from '../parts/user-picker.tsx';
+import { WhoElse } from '../policy/who-else.tsx';
 import { Section } from './review.tsx';
 import { STEP_NAME, type Step, stepText } from './why-steps.ts';
 
@@ -224,6 +225,15 @@ function Explanation({ answer: a }: { answer: Schemas['AccessExplanation'] }) {
               </Group>
             ))}
           </Card>
+        </Section>
+      )}
+      {a.policy !== null && (
+        <Section title={t('whoElse.title')}>
+          <WhoElse
+            key={a.policy.expression}
+            expression={a.policy.expression}
+            hasRoles={a.steps.some(s => STEP_NAME[s.code] === 'roles')}
+          />
         </Section>
       )}
     </Stack>

@@ -26,8 +26,9 @@ export const accessTexts = {
     loginYes: 'has an account',
     name: 'Name',
     noName: 'without a name',
-    search: 'Part of the name, or a whole id',
-    searchAbout: 'Ids: of the university, of the account, or user:7 as executions show it.',
+    search: 'Name, email or id',
+    searchAbout:
+      'A part of the name or email, or a whole id: of the university, of the account, or user:7 as executions show it.',
     since: 'Known since',
   },
   person: {
@@ -80,6 +81,22 @@ export const accessTexts = {
     unlinkText: 'Messages of plugins do not reach {{name}} on {{channel}} until the account is linked again.',
     unlinked: 'The account is unlinked',
     why: 'Why may they, or not?',
+  },
+  personPositions: {
+    about: 'As the last import of university data had it. Correct it at its source.',
+    empty: 'The university data know the person, and no position.',
+    ended: 'does not count today',
+    holds: 'counts today',
+    kind: {
+      appointment: 'Office',
+      student: 'Student',
+      subgroup: 'In a subgroup',
+      teacher: 'Teacher',
+      teaching: 'Teaches',
+    },
+    status: { expelled: 'expelled', graduated: 'graduated', leave: 'on leave', studying: 'studying' },
+    title: 'In the university',
+    unknown: 'The university data have no person with this university id.',
   },
   personRoles: {
     about:
@@ -184,10 +201,10 @@ export const accessTexts = {
     changeRoles: 'Change what they may do',
     pluginsMissing: 'Name at least one plugin, or choose all of them',
     role: {
-      viewer: { title: 'Viewer', about: 'Sees everything, changes nothing.' },
+      viewer: { title: 'Viewer', about: 'Sees everything, people too, and changes nothing.' },
       operator: {
         title: 'Operator',
-        about: 'Keeps the service running: outbox, messages, events, suspended triggers, hosts.',
+        about: 'Keeps the service running: outbox, messages, events, suspended triggers, hosts. Sees no people.',
       },
       plugin_manager: {
         title: 'Plugin manager',
@@ -299,9 +316,12 @@ export const accessTexts = {
     revokeTitle: 'Revoke this administration key',
     scope: {
       read: {
-        title: 'Read everything',
-        about:
-          'Sees every list, log and setting, personal data of people too. Changes nothing. For monitoring and reports.',
+        title: 'Read everything but people',
+        about: 'Sees every list, log and setting, but no people. Changes nothing. For monitoring and reports.',
+      },
+      people: {
+        title: 'Read people',
+        about: 'Sees names, accounts, roles, relationships and logins of people, and what they may call.',
       },
       deploy: {
         title: 'Deploy plugins',

@@ -458,7 +458,7 @@ export const en = {
     dropHere: 'Drop the .wasm file here',
     failed24h: 'Failed in 24 h',
     name: 'Plugin',
-    search: 'Name or id',
+    search: 'Name, email or id',
     state: { enabled: 'enabled', disabled: 'disabled', uploaded: 'not installed' },
     updated: 'Changed',
     upload: 'Upload a plugin',
@@ -907,7 +907,15 @@ export const en = {
       unavailable: 'the graph is away',
     },
   },
-  userPicker: { search: 'Name or id' },
+  userPicker: { search: 'Name, email or id' },
+  whoElse: {
+    about: 'The service asks for every person what the policy says:',
+    found_one: 'It lets {{count}} person in.',
+    found_other: 'It lets {{count}} people in.',
+    go: 'Find everyone it lets in',
+    roles: 'The roles that the command asks for are needed as well.',
+    title: 'Who else may?',
+  },
   why: {
     role: {
       global: 'Has the global role “{{role}}”',

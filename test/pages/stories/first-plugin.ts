@@ -10,7 +10,7 @@ import { watPlugin } from '../../support/wat.ts';
 
 /** Chooses the first person offered, with a second click when the list has closed under the first one. */
 async function choosePerson(page: Page): Promise<void> {
-  const field = page.locator('main').getByPlaceholder('Name or id');
+  const field = page.locator('main').getByPlaceholder('Name, email or id');
   for (let tries = 1; (await field.inputValue()) === ''; tries++) {
     await field.click();
     const chosen = page.getByRole('option').first().click({ timeout: 5000 });

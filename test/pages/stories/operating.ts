@@ -121,7 +121,7 @@ t.test('a small university is imported from dropped files, and a person’s acce
   await page.getByRole('link', { name: /Иванова/ }).click();
   await page.getByRole('heading', { level: 1, name: /Иванова/ }).waitFor();
   await open('/admin/why');
-  await page.locator('main').getByPlaceholder('Name or id').click();
+  await page.locator('main').getByPlaceholder('Name, email or id').click();
   await page.keyboard.type('Иванова');
   await page.getByRole('option', { name: /Иванова/ }).click();
   await page.getByRole('combobox', { name: 'Plugin' }).click();

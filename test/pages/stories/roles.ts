@@ -49,6 +49,26 @@ t.test('an owner changes roles, and a page shows what its administrator may do, 
   t.same(errors, []);
 });
 
+t.test('an operator keeps the service running, and sees no people', async t => {
+  const { axe, errors, open, page, s } = await startAdminBrowser(t, { sample: true });
+  const db = openDatabase(s.databaseUrl, 1, () => {});
+  t.teardown(() => db.close());
+  const { email } = await appointSecondAdmin(s, db, await sessionOf(s), PASSWORD, { roles: ['operator'] });
+  await logOut(page);
+  await logIn(page, email, PASSWORD);
+  const menu = page.getByRole('navigation');
+  await menu.getByRole('link', { name: 'Outbox' }).waitFor();
+  for (const name of ['People', 'Relationships', 'Why?'])
+    t.equal(await menu.getByRole('link', { name }).count(), 0, name);
+  await open('/admin/people');
+  await page.getByText('needs the role viewer or access manager or owner; you are operator').waitFor();
+  t.same(await axe(), []);
+  await open('/admin/audit');
+  await page.getByText('This takes one of: Viewer, Access manager, Owner. You are: Operator.').waitFor();
+  t.same(await axe(), []);
+  t.same(errors, []);
+});
+
 t.test(
   'a trigger is opened to one role without writing a policy, and why a person may not is said in words',
   async t => {
@@ -89,6 +109,19 @@ t.test(
     await page.getByRole('row', { name: /student/ }).waitFor();
     await open('/admin/why?user=1&plugin=hello&trigger=greet');
     await page.getByText(/^Yes: /).waitFor();
+    await page.getByRole('button', { name: 'Find everyone it lets in' }).click();
+    await page.getByText('It lets 2 people in.').waitFor();
+    await page.locator('main').getByRole('link', { name: 'Ilya' }).waitFor();
+    t.same(await axe(), []);
+
+    await open('/admin/plugins/hello/triggers/greet');
+    await page.getByRole('button', { name: 'has_role("teacher")' }).click();
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await page.getByRole('button', { name: 'History' }).click();
+    const newest = dialog.getByRole('row').filter({ has: page.locator('ins') });
+    t.equal(await newest.locator('ins').textContent(), 'teacher');
+    t.equal(await newest.locator('del').textContent(), 'student');
+    t.same(await axe(), []);
 
     await open('/admin/people/1');
     const actions = page.getByRole('button', { name: 'More actions: Grace' });
@@ -117,7 +150,7 @@ t.test('an administrator appoints another one, and sees what becomes of the mail
   await open('/admin/administrators');
   await page.getByRole('button', { name: 'Appoint an administrator' }).click();
   const dialog = page.getByRole('dialog');
-  await dialog.getByPlaceholder('Name or id').fill('Grace');
+  await dialog.getByPlaceholder('Name, email or id').fill('Grace');
   await page.getByRole('option', { name: /Grace/ }).click();
   await dialog.getByLabel('Email').fill('grace@uni.example');
   await dialog.getByLabel('Owner').check();

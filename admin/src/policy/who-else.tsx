@@ -1,0 +1,63 @@
+import { Button, Code, Group, Stack, Text } from '@mantine/core';
+import { useEffect, useRef, useState } from 'react';
+import { useTranslation } from 'react-i18next';
+import { ProblemAlert } from '../parts/problem.tsx';
+import { numberText } from '../parts/quantities.ts';
+import { ChangedPeople } from './changed-people.tsx';
+import { type Compared, compareAll, NOTHING_COMPARED } from './compare-all.ts';
+import { ComparingProgress } from './compare-policy.tsx';
+
+/** Against it, everyone whom a policy lets in gains. */
+const LETS_NO_ONE_IN = 'false';
+
+/** Everyone whom a policy lets in, once one asks for it: the service goes over all people. */
+export function WhoElse({ expression, hasRoles }: { expression: string; hasRoles: boolean }) {
+  const { t } = useTranslation();
+  const [found, setFound] = useState<Compared | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [isRunning, setRunning] = useState(false);
+  const turn = useRef<AbortController | null>(null);
+  useEffect(() => () => turn.current?.abort(), []);
+  const run = async (): Promise<void> => {
+    turn.current = new AbortController();
+    const { signal } = turn.current;
+    setRunning(true);
+    setError(null);
+    setFound(NOTHING_COMPARED);
+    try {
+      await compareAll({ before: LETS_NO_ONE_IN, after: expression }, signal, setFound);
+    } catch (problem) {
+      if (!signal.aborted) setError(problem);
+    } finally {
+      setRunning(false);
+    }
+  };
+  return (
+    <Stack gap="sm" align="flex-start">
+      <Text size="sm">
+        {t('whoElse.about')} <Code>{expression}</Code> {hasRoles && t('whoElse.roles')}
+      </Text>
+      <Group>
+        <Button size="xs" variant="default" onClick={() => void run()} loading={isRunning}>
+          {t('whoElse.go')}
+        </Button>
+        {isRunning && (
+          <Button size="xs" variant="subtle" onClick={() => turn.current?.abort()}>
+            {t('comparePolicy.stop')}
+          </Button>
+        )}
+      </Group>
+      {isRunning && found !== null && <ComparingProgress found={found} />}
+      <ProblemAlert error={error} />
+      {found !== null && found.gains.length > 0 && <ChangedPeople people={found.gains} />}
+      {found !== null && !isRunning && error === null && (
+        <Text size="sm" role="status">
+          {t('whoElse.found', { count: found.gains.length })}{' '}
+          {found.seen < found.users &&
+            t('comparePolicy.progress', { done: numberText(found.seen), of: numberText(found.users) })}
+          {found.undecided > 0 && t('comparePolicy.undecided', { count: found.undecided })}
+        </Text>
+      )}
+    </Stack>
+  );
+}
