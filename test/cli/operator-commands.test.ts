@@ -31,7 +31,7 @@ await s.install(
   }),
 );
 const makeKey = await keysOfFirstAdmin(s);
-const reader = await makeKey('read');
+const reader = await makeKey('read', 'people');
 const operator = await makeKey('read', 'operate', 'access');
 const all = await makeKey('admin');
 
