@@ -2933,17 +2933,16 @@ export interface paths {
   };
   '/api/admin/roles': {
     get: {
-      parameters: {};
+      parameters: {
+        query?: {
+          /** database: roles that policies ask for with has_role; the others are those that commands ask for */
+          'kind'?: 'database' | 'system' | 'global' | 'plugin';
+        };
+      };
       responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
-            'items': {
-              'role': string;
-              /** How many users have it */
-              'holders': number;
-              /** Whether imports of university data give it */
-              'imported': boolean;
-            }[];
+            'items': components['schemas']['Role'][];
             /** Cursor of the next page; null on the last one */
             'next_cursor': string | null;
           };
@@ -2959,6 +2958,10 @@ export interface paths {
           'limit'?: number;
           /** The next_cursor of the page before */
           'cursor'?: string;
+          /** database: roles that policies ask for with has_role; the others are those that commands ask for */
+          'kind'?: 'database' | 'system' | 'global' | 'plugin';
+          /** Id of the plugin whose role it is; of the kind plugin alone */
+          'plugin'?: string;
         };
         path: {
           'role': string;
@@ -2967,14 +2970,7 @@ export interface paths {
       responses: Refused<400 | 401 | 403 | 404 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
-            'items': ({
-              'user': number;
-              'role': string;
-              /** import: university data gave it, and takes it away */
-              'origin': 'import' | 'manual';
-              'granted_at': string;
-              'granted_by': string;
-            })[];
+            'items': components['schemas']['RoleHolder'][];
             /** Cursor of the next page; null on the last one */
             'next_cursor': string | null;
           };
@@ -6262,6 +6258,26 @@ export interface components {
       'id': string;
       /** Null where no name is known */
       'name': string | null;
+    };
+    'Role': {
+      'role': string;
+      /** Of a role of the kind plugin */
+      'plugin_id'?: string;
+      /** How many users have it */
+      'holders': number;
+      /** Whether imports of university data give it */
+      'imported': boolean;
+    };
+    'RoleHolder': {
+      'user': number;
+      'display_name': string;
+      'external_id': string | null;
+      'role': string;
+      /** import: university data gave it, and takes it away */
+      'origin': 'import' | 'manual';
+      'granted_at': string;
+      /** Null for roles of commands */
+      'granted_by': string | null;
     };
     'ServiceKey': {
       'id': number;

@@ -23,7 +23,7 @@ import type { Route } from './route.ts';
 
 export type UserRolesApiParts = { db: Database; schema: GraphSchema; outbox: Outbox; registry: PluginRegistry };
 
-const KINDS = ['database', 'system', 'global', 'plugin'] as const;
+export const ROLE_KINDS = ['database', 'system', 'global', 'plugin'] as const;
 
 export const roleOrigin = z.enum(['import', 'manual']).describe('import: university data gave it, and takes it away');
 
@@ -55,7 +55,7 @@ const userRole = z
 const changed = z
   .object({
     user: id,
-    kind: z.enum(KINDS),
+    kind: z.enum(ROLE_KINDS),
     plugin_id: z.string().optional().describe('Of a role of the kind plugin'),
     role: z.string(),
     granted: z.boolean().describe('Whether the user has it now'),
@@ -207,7 +207,7 @@ function namedRole(registry: PluginRegistry, path: RolePath): NamedRole {
   const { kind } = path;
   if (kind === 'database' || kind === 'system' || kind === 'global') return { kind, role };
   const message =
-    kind === 'plugin' ? 'needs the plugin: roles/plugin/<plugin>/<role>' : `must be one of ${KINDS.join(', ')}`;
+    kind === 'plugin' ? 'needs the plugin: roles/plugin/<plugin>/<role>' : `must be one of ${ROLE_KINDS.join(', ')}`;
   throw new ServiceError('validation_failed', `kind "${kind}" ${message}`, {
     errors: [{ pointer: 'path:kind', message, code: 'not_one_of' }],
   });

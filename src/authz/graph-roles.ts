@@ -19,6 +19,13 @@ export function roleObject(r: GraphRole): { resourceType: string; resourceId: st
     : { resourceType: `${r.kind}_role`, resourceId: r.role };
 }
 
+/** The role that a graph object represents. */
+function roleOf(kind: GraphRole['kind'], resourceId: string): GraphRole {
+  if (kind !== 'plugin') return { kind, role: resourceId };
+  const slash = resourceId.indexOf('/');
+  return { kind, pluginId: resourceId.slice(0, slash), role: resourceId.slice(slash + 1) };
+}
+
 const membership = (r: GraphRole, externalId: string): Tuple => ({
   ...roleObject(r),
   relation: 'member',
@@ -86,10 +93,50 @@ export async function listGraphRoles(db: Database, externalId: string): Promise<
   );
   return lists.flatMap((list, k) =>
     list.map(({ createdAt: grantedAt, origin, tuple: { resourceId } }): HeldGraphRole => {
-      const kind = kinds[k] ?? 'system';
-      if (kind !== 'plugin') return { kind, role: resourceId, origin, grantedAt };
-      const slash = resourceId.indexOf('/');
-      return { kind, pluginId: resourceId.slice(0, slash), role: resourceId.slice(slash + 1), origin, grantedAt };
+      return { ...roleOf(kinds[k] ?? 'system', resourceId), origin, grantedAt };
     }),
   );
+}
+
+const HOLDERS = `authz_tuples a JOIN global_users u ON u.external_id = a.subject_id
+  WHERE a.resource_type = $1 AND a.relation = 'member' AND a.subject_type = 'user' AND a.subject_relation = ''`;
+const LISTED_MAX = 1000;
+
+/** Lists the roles of a kind that users have, with the number of holders. */
+export async function listGraphRoleNames(
+  db: Queryable,
+  kind: GraphRole['kind'],
+): Promise<Array<GraphRole & { holders: number; imported: boolean }>> {
+  const { rows } = await db.query<{ id: string; holders: string; imported: boolean }>(
+    `SELECT a.resource_id AS id, count(*) AS holders, bool_or(a.origin = 'import') AS imported
+     FROM ${HOLDERS} GROUP BY a.resource_id ORDER BY a.resource_id LIMIT ${LISTED_MAX}`,
+    [`${kind}_role`],
+  );
+  return rows.map(r => ({ ...roleOf(kind, r.id), holders: Number(r.holders), imported: r.imported }));
+}
+
+/** A user who has a role; the graph does not say who gave it. */
+export type GraphRoleHolder = {
+  id: number;
+  display_name: string;
+  external_id: string;
+  origin: Origin;
+  granted_at: Date;
+  granted_by: null;
+};
+
+/** Lists the holders of a role, newest users first. */
+export async function listGraphRoleHolders(
+  db: Queryable,
+  role: GraphRole,
+  before: number,
+  limit: number,
+): Promise<GraphRoleHolder[]> {
+  const { resourceId, resourceType } = roleObject(role);
+  const { rows } = await db.query<GraphRoleHolder & { id: string }>(
+    `SELECT u.id, u.display_name, u.external_id, a.origin, a.created_at AS granted_at, NULL AS granted_by
+     FROM ${HOLDERS} AND a.resource_id = $2 AND u.id < $3 ORDER BY u.id DESC LIMIT $4`,
+    [resourceType, resourceId, before, limit],
+  );
+  return rows.map(r => ({ ...r, id: Number(r.id) }));
 }

@@ -90,9 +90,10 @@ export async function listRoleUsers(r: Remote, role: string, flags: ListFlags): 
   const answer = await ask(() => r.host.GET('/api/admin/roles/{role}/users', { params }));
   const text = page(answer, [
     ['USER', h => `user:${h.user}`],
+    ['NAME', h => h.display_name],
     ['FROM', h => h.origin],
     ['SINCE', h => when(h.granted_at)],
-    ['BY', h => h.granted_by],
+    ['BY', h => h.granted_by ?? ''],
   ]);
   return shown(r.json, answer, text);
 }

@@ -42,13 +42,30 @@ export async function listUserRoles(db: Queryable, userId: number): Promise<User
   return rows.map(toRole);
 }
 
+/** A user who has a role. */
+export type RoleHolder = {
+  id: number;
+  display_name: string;
+  external_id: string | null;
+  origin: 'import' | 'manual';
+  granted_at: Date;
+  granted_by: string;
+};
+
 /** Lists the holders of a role, newest users first. */
-export async function listRoleHolders(db: Queryable, role: string, before: number, limit: number): Promise<UserRole[]> {
-  const { rows } = await db.query<RoleSql>(
-    'SELECT * FROM user_roles WHERE role = $1 AND global_user_id < $2 ORDER BY global_user_id DESC LIMIT $3',
+export async function listRoleHolders(
+  db: Queryable,
+  role: string,
+  before: number,
+  limit: number,
+): Promise<RoleHolder[]> {
+  const { rows } = await db.query<RoleHolder & { id: string }>(
+    `SELECT u.id, u.display_name, u.external_id, r.origin, r.granted_at, r.granted_by
+     FROM user_roles r JOIN global_users u ON u.id = r.global_user_id
+     WHERE r.role = $1 AND u.id < $2 ORDER BY u.id DESC LIMIT $3`,
     [role, before, limit],
   );
-  return rows.map(toRole);
+  return rows.map(r => ({ ...r, id: Number(r.id) }));
 }
 
 /** Lists all granted roles, and those that imports give, with the number of holders. */

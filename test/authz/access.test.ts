@@ -119,6 +119,7 @@ t.test('changes of roles and attributes take effect when they are answered', asy
   t.match(await s.admin('PUT', `/users/${ada.id}/roles/database/editor`), { json: { changed: true } });
   t.match(await s.admin('PUT', `/users/${ada.id}/roles/database/editor`), { json: { changed: false } });
   t.match((await s.admin('GET', '/roles/editor/users')).json, { items: [{ user: ada.id, granted_by: 'setup mode' }] });
+  t.match((await s.admin('GET', '/roles/editor/users?kind=global')).json.items, [], 'a role of another kind');
   t.same((await s.admin('GET', '/roles')).json.items, [
     { role: 'editor', holders: 1, imported: false },
     { role: 'student', holders: 0, imported: true },
@@ -382,6 +383,18 @@ t.test('roles that exist nowhere are warned about, with what was probably meant'
     held.filter(r => r.kind === 'plugin'),
     [{ plugin_id: 'desk', role: 'teacher', origin: 'manual', granted_at: String }],
   );
+  t.same((await s.admin('GET', '/roles?kind=plugin')).json.items, [
+    { role: 'teacher', holders: 2, imported: false, plugin_id: 'desk' },
+  ]);
+  const teachers = await s.admin('GET', '/roles/teacher/users?kind=plugin&plugin=desk');
+  const [newest] = teachers.json.items as unknown[];
+  t.match(newest, { user: ada.id, display_name: String, role: 'teacher', origin: 'manual', granted_by: null });
+  for (const query of ['kind=plugin', 'kind=global&plugin=desk', 'plugin=desk'])
+    t.match(
+      (await s.admin('GET', `/roles/teacher/users?${query}`)).json,
+      { errors: [{ pointer: 'query:plugin' }] },
+      query,
+    );
   t.match((await put('roles', roles)).json.warnings, [
     { pointer: '/system_role', message: 'no user has the system role "wardens"' },
     { pointer: '/global_roles', message: 'no user has the global role "nowhere"' },

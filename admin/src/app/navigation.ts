@@ -1,5 +1,6 @@
 import {
   type Icon,
+  IconBadge,
   IconBell,
   IconBuildingBank,
   IconFiles,
@@ -41,6 +42,7 @@ const NAVIGATION: readonly Group[] = [
     items: [
       { to: '/admin/why', label: 'nav.why', icon: IconHelpCircle, need: 'people' },
       { to: '/admin/people', label: 'nav.people', icon: IconUsers, need: 'people' },
+      { to: '/admin/roles', label: 'nav.roles', icon: IconBadge, need: 'people' },
       { to: '/admin/relationships', label: 'nav.relationships', icon: IconHierarchy2, need: 'people' },
       { to: '/admin/service-keys', label: 'nav.serviceKeys', icon: IconKey },
     ],

@@ -35,6 +35,7 @@ const tree = root.addChildren([
     screen('/why', () => import('../screens/why.tsx')),
     screen('/people', () => import('../screens/people.tsx')),
     screen('/people/$user', () => import('../screens/person.tsx')),
+    screen('/roles', () => import('../screens/roles.tsx')),
     screen('/administrators', () => import('../screens/administrators.tsx')),
     screen('/keys', () => import('../screens/admin-keys.tsx')),
     screen('/service-keys', () => import('../screens/service-keys.tsx')),

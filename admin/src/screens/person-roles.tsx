@@ -1,13 +1,13 @@
 import { Alert, Autocomplete, Button, Card, Group, Select, Stack, Table, Text } from '@mantine/core';
-import { notifications } from '@mantine/notifications';
 import { IconBadge } from '@tabler/icons-react';
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
 import { ApiProblem } from '../api/problem.ts';
 import { confirmed } from '../api/questions.ts';
 import { May } from '../app/may.tsx';
+import { type NamedRole, notifyGiven, ROLE_KINDS, type RoleKind, useChangeRole } from '../parts/change-role.ts';
 import { Empty } from '../parts/empty.tsx';
 import { LinkAnchor } from '../parts/links.tsx';
 import { Loaded } from '../parts/loaded.tsx';
@@ -21,11 +21,11 @@ import { nameOf } from './people.tsx';
 type User = Schemas['User'];
 type Role = Schemas['UserRole'];
 
-const KINDS = ['database', 'system', 'global', 'plugin'] as const;
-type Kind = (typeof KINDS)[number];
-type Named = { kind: Kind; role: string; plugin: string | null };
-
-const namedOf = (r: Role): Named => ({ kind: r.kind, role: r.role, plugin: r.kind === 'plugin' ? r.plugin_id : null });
+const namedOf = (r: Role): NamedRole => ({
+  kind: r.kind,
+  role: r.role,
+  plugin: r.kind === 'plugin' ? r.plugin_id : null,
+});
 
 /** Roles of a person, those of policies and those of commands: given and taken. */
 export default function PersonRoles({ person }: { person: User }) {
@@ -54,37 +54,16 @@ export default function PersonRoles({ person }: { person: User }) {
   );
 }
 
-/** Gives a role or takes it, and reads what follows from it again. */
-function useChangeRole(person: User): (role: Named, give: boolean) => Promise<Schemas['UserRoleChange']> {
-  const queries = useQueryClient();
-  return async ({ kind, plugin, role }, give) => {
-    const ofPlugin = { params: { path: { user: person.id, plugin: plugin ?? '', role } } };
-    const named = { params: { path: { user: person.id, kind: kind === 'plugin' ? 'database' : kind, role } } } as const;
-    const pluginPath = '/api/admin/users/{user}/roles/plugin/{plugin}/{role}';
-    const path = '/api/admin/users/{user}/roles/{kind}/{role}';
-    const change =
-      kind === 'plugin'
-        ? answered(await (give ? api.PUT(pluginPath, ofPlugin) : api.DELETE(pluginPath, ofPlugin)))
-        : answered(await (give ? api.PUT(path, named) : api.DELETE(path, named)));
-    await Promise.all([
-      queries.invalidateQueries({ queryKey: ['users', 'roles', person.id] }),
-      queries.invalidateQueries({ queryKey: ['roles'] }),
-      queries.invalidateQueries({ queryKey: ['relationships'] }),
-    ]);
-    return change;
-  };
-}
-
 function Roles({ items, person }: { person: User; items: readonly Role[] }) {
   const { t } = useTranslation();
-  const change = useChangeRole(person);
+  const change = useChangeRole();
   const take = async (r: Role): Promise<void> => {
     const text = r.origin === 'import' ? 'personRoles.takeImportText' : 'personRoles.takeText';
     const words = { name: nameOf(person), role: r.role };
     const question = { title: t('personRoles.take'), text: t(text, words), action: t('personRoles.take') };
     if (!(await confirmed({ ...question, isDangerous: true }))) return;
     try {
-      await change(namedOf(r), false);
+      await change(person.id, namedOf(r), false);
       notifyDone(t('personRoles.taken', words));
     } catch (problem) {
       notifyProblem(problem);
@@ -92,7 +71,7 @@ function Roles({ items, person }: { person: User; items: readonly Role[] }) {
   };
   const keep = async (r: Role): Promise<void> => {
     try {
-      await change(namedOf(r), true);
+      await change(person.id, namedOf(r), true);
       notifyDone(t('personRoles.kept', { role: r.role }));
     } catch (problem) {
       notifyProblem(problem);
@@ -172,7 +151,7 @@ function Roles({ items, person }: { person: User; items: readonly Role[] }) {
 }
 
 /** Names of roles of a kind that are in use; a new one may be typed as well. */
-function useKnownRoles(kind: Kind, plugin: string | null): string[] {
+function useKnownRoles(kind: RoleKind, plugin: string | null): string[] {
   const query = useQuery({
     queryKey: ['roles', kind, plugin],
     queryFn: async (): Promise<string[]> => {
@@ -193,8 +172,8 @@ function useKnownRoles(kind: Kind, plugin: string | null): string[] {
 
 function GiveRole({ person }: { person: User }) {
   const { t } = useTranslation();
-  const change = useChangeRole(person);
-  const [kind, setKind] = useState<Kind>('database');
+  const change = useChangeRole();
+  const [kind, setKind] = useState<RoleKind>('database');
   const [plugin, setPlugin] = useState<string | null>(null);
   const [role, setRole] = useState('');
   const [error, setError] = useState<unknown>(null);
@@ -207,14 +186,7 @@ function GiveRole({ person }: { person: User }) {
     setSending(true);
     setError(null);
     try {
-      const { delivered, warnings } = await change({ kind, plugin, role: role.trim() }, true);
-      const notes = [...warnings.map(w => w.message), ...(delivered ? [] : [t('personRoles.notDelivered')])];
-      notifications.show({
-        color: warnings.length > 0 ? 'orange' : 'teal',
-        title: t(warnings.length > 0 ? 'personRoles.givenWarn' : 'personRoles.given', { role }),
-        message: notes.join(' '),
-        ...(warnings.length > 0 ? { autoClose: 15_000 } : {}),
-      });
+      notifyGiven(t, role, await change(person.id, { kind, plugin, role: role.trim() }, true));
       setRole('');
     } catch (problem) {
       setError(problem);
@@ -230,9 +202,9 @@ function GiveRole({ person }: { person: User }) {
           <Group align="flex-end" gap="sm">
             <Select
               label={t('personRoles.kind')}
-              data={KINDS.map(k => ({ value: k, label: t(`personRoles.kinds.${k}`) }))}
+              data={ROLE_KINDS.map(k => ({ value: k, label: t(`personRoles.kinds.${k}`) }))}
               value={kind}
-              onChange={k => setKind(KINDS.find(x => x === k) ?? kind)}
+              onChange={k => setKind(ROLE_KINDS.find(x => x === k) ?? kind)}
               allowDeselect={false}
               w={{ base: '100%', xs: 190 }}
             />

@@ -82,6 +82,22 @@ export const accessTexts = {
     unlinked: 'The account is unlinked',
     why: 'Why may they, or not?',
   },
+  roles: {
+    about:
+      'Who has which role. Policies of triggers ask for roles with has_role; commands of messengers for the other kinds.',
+    empty: 'No person has a role of this kind. Give the first one here.',
+    emptyTitle: 'No roles',
+    giveNew: 'Give a role',
+    giveTo: 'Give it to a person',
+    holders: 'People',
+    imported: 'Imports of university data give it',
+    kind: 'Kind of role',
+    kinds: { database: 'For policies', system: 'System', global: 'Global', plugin: 'Of plugins' },
+    noHolder: 'No person has it.',
+    role: 'Role',
+    title: 'The role “{{role}}”',
+    titleOfPlugin: 'The role “{{role}}” of {{plugin}}',
+  },
   personPositions: {
     about: 'As the last import of university data had it. Correct it at its source.',
     empty: 'The university data know the person, and no position.',

@@ -56,6 +56,7 @@ export const en = {
     access: 'Access',
     why: 'Why?',
     people: 'People',
+    roles: 'Roles',
     relationships: 'Relationships',
     serviceKeys: 'Service keys',
     data: 'Data and delivery',

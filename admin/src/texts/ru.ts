@@ -60,6 +60,7 @@ export const ru = {
     access: 'Доступ',
     why: 'Почему?',
     people: 'Люди',
+    roles: 'Роли',
     relationships: 'Связи',
     serviceKeys: 'Сервисные ключи',
     data: 'Данные и доставка',

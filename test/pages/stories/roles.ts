@@ -123,6 +123,30 @@ t.test(
     t.equal(await newest.locator('del').textContent(), 'student');
     t.same(await axe(), []);
 
+    await open('/admin/roles');
+    await page
+      .getByRole('row', { name: /^student.* 2$/ })
+      .getByRole('button', { name: 'student' })
+      .click();
+    const who = page.getByRole('dialog', { name: 'The role “student”' });
+    const ilya = who.getByRole('row', { name: /Ilya/ });
+    t.same(await axe(), []);
+    await ilya.getByRole('button', { name: 'Take' }).click();
+    await page.getByRole('dialog', { name: 'Take away' }).getByRole('button', { name: 'Take away' }).click();
+    await ilya.waitFor({ state: 'detached' });
+    await who.getByPlaceholder('Name, email or id').fill('Ilya');
+    await page.getByRole('option', { name: /Ilya/ }).click();
+    await who.getByRole('button', { name: 'Give a role' }).click();
+    await ilya.waitFor();
+    await open('/admin/roles?kind=global&give=1');
+    const giving = page.getByRole('dialog', { name: 'Give a role' });
+    await giving.getByLabel('Role').and(page.locator('input')).fill('tutor');
+    await giving.getByPlaceholder('Name, email or id').fill('Ilya');
+    await page.getByRole('option', { name: /Ilya/ }).click();
+    await giving.getByRole('button', { name: 'Give a role' }).click();
+    await giving.getByText('This person has no university id').waitFor();
+    t.same(await axe(), []);
+
     await open('/admin/people/1');
     const actions = page.getByRole('button', { name: 'More actions: Grace' });
     await actions.click();
