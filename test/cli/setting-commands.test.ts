@@ -136,11 +136,11 @@ t.test('roles are given and taken', async t => {
     /ROLE +KIND +FROM +SINCE\n(?=[\s\S]*dean +database)(?=[\s\S]*greeter\/clerk +plugin)[\s\S]*staff +global/,
   );
   t.match((await run('role', 'list')).out, /^ROLE +USERS +FROM\n(.*\n)*dean +1 +manual\n/);
-  t.match((await run('role', 'users', 'dean')).out, /^USER +FROM +SINCE +BY\nuser:\d+ +manual /);
+  t.match((await run('role', 'users', 'dean')).out, /^USER +NAME +FROM +SINCE +BY\nuser:\d+ +Ada Lovelace +manual /);
   const access = ['--token', await makeKey('access')];
   t.match(await run('role', 'give', 'ext-1', 'tutor', ...access), {
     code: 1,
-    err: /a user named by anything but user:ID needs the scope read; the administration key "access" has access/,
+    err: /a user named by anything but user:ID needs the scope people; the administration key "access" has access/,
   });
   t.match(await run('role', 'give', 'user:1', 'tutor', ...access), { code: 0, out: /^user:1 has/ });
   t.match(await run('role', 'take', 'ext-1', 'dean'), { code: 0, out: /no longer has the database role dean\n/ });
