@@ -119,3 +119,45 @@ t.test('from setup to the first call with the keyboard alone', async t => {
   await page.getByRole('button', { name: 'Log in', exact: true }).waitFor();
   t.same(errors, []);
 });
+
+t.test('a policy is written with completion, compared, saved and restored with the keyboard alone', async t => {
+  const { errors, open, page } = await startAdminBrowser(t, { sample: true, people: [{ display_name: 'Grace' }] });
+  await open('/admin/plugins/hello/triggers/greet');
+  const editor = page.locator('.cm-content');
+  const write = async (text: string, completed: string): Promise<void> => {
+    await tabTo(page, editor);
+    await page.keyboard.press('Control+A');
+    await page.keyboard.type(text);
+    await page.locator('.cm-tooltip-autocomplete').getByText(completed).first().waitFor();
+    // The editor takes a key that comes sooner for one of the text.
+    await page.waitForTimeout(100);
+    await page.keyboard.press('Enter');
+  };
+  const save = async (): Promise<void> => {
+    const button = page.getByRole('button', { name: 'Save', exact: true });
+    await pressEnter(page, button);
+    await page.getByText('greet is saved').last().waitFor();
+    while (await button.isEnabled()) await page.waitForTimeout(20);
+  };
+  await write('user.loc', 'locale');
+  await page.keyboard.type(' == "en"');
+  await page.keyboard.press('Escape');
+  t.equal(await editor.textContent(), 'user.locale == "en"');
+  await pressEnter(page, page.getByRole('button', { name: 'Compare with what is saved' }));
+  await page.getByText('2 lose access').waitFor();
+  await save();
+  await write('has_ro', 'has_role');
+  await page.keyboard.type('dean');
+  await page.keyboard.press('Escape');
+  t.equal(await editor.textContent(), 'has_role("dean")');
+  await save();
+  await pressEnter(page, page.getByRole('button', { name: 'History' }));
+  const before = page
+    .getByRole('dialog')
+    .getByRole('row')
+    .filter({ hasNot: page.locator('ins') });
+  await pressEnter(page, before.getByRole('button', { name: 'Restore' }));
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  t.equal(await editor.textContent(), 'user.locale == "en"');
+  t.same(errors, []);
+});
