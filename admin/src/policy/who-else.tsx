@@ -1,4 +1,4 @@
-import { Button, Code, Group, Stack, Text } from '@mantine/core';
+import { Button, Group, Stack, Text } from '@mantine/core';
 import { useEffect, useRef, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { ProblemAlert } from '../parts/problem.tsx';
@@ -35,7 +35,7 @@ export function WhoElse({ expression, hasRoles }: { expression: string; hasRoles
   return (
     <Stack gap="sm" align="flex-start">
       <Text size="sm">
-        {t('whoElse.about')} <Code>{expression}</Code> {hasRoles && t('whoElse.roles')}
+        {t('whoElse.about')} {hasRoles && t('whoElse.roles')}
       </Text>
       <Group>
         <Button size="xs" variant="default" onClick={() => void run()} loading={isRunning}>

@@ -910,7 +910,7 @@ export const en = {
   },
   userPicker: { search: 'Name, email or id' },
   whoElse: {
-    about: 'The service asks for every person what the policy says:',
+    about: 'The service goes over all people and asks the policy of each of them.',
     found_one: 'It lets {{count}} person in.',
     found_other: 'It lets {{count}} people in.',
     go: 'Find everyone it lets in',
