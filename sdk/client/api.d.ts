@@ -154,6 +154,9 @@ export interface paths {
             'created_at': string;
             'expires_at': string | null;
             'last_used_at': string | null;
+            'rotated_at': string | null;
+            /** Until when the secret before the last rotation is valid */
+            'old_secret_until': string | null;
             /** The credential: Authorization: Bearer <key> */
             'key': string;
             /** Plugins of its scopes that are not uploaded */
@@ -172,6 +175,9 @@ export interface paths {
             'created_at': string;
             'expires_at': string | null;
             'last_used_at': string | null;
+            'rotated_at': string | null;
+            /** Until when the secret before the last rotation is valid */
+            'old_secret_until': string | null;
             /** The credential: Authorization: Bearer <key> */
             'key': string;
             /** Plugins of its scopes that are not uploaded */
@@ -205,6 +211,66 @@ export interface paths {
       responses: Refused<400 | 401 | 403 | 404 | 500 | 503 | 507> & {
         202: { headers: Record<string, unknown>; content?: never };
         204: { headers: Record<string, unknown>; content?: never };
+      };
+    };
+  };
+  '/api/admin/keys/{key}/rotate': {
+    post: {
+      parameters: {
+        header?: {
+          /** A key of this request alone. The same request with the same key is refused with 409 and the id of what was made. */
+          'Idempotency-Key'?: string;
+        };
+        path: {
+          /** Id of the administration key */
+          'key': number;
+        };
+      };
+      requestBody: { content: {
+        'application/json': {
+          /** How long the old secret stays valid; 0 without it */
+          'overlap_seconds'?: number;
+        };
+      } };
+      responses: Refused<400 | 401 | 403 | 404 | 408 | 409 | 413 | 415 | 422 | 429 | 500 | 503 | 507> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'id': number;
+            'name': string;
+            /** The part of the key that is no secret */
+            'public': string;
+            'scopes': string[];
+            /** Id of the administrator who made it */
+            'made_by': number;
+            'created_at': string;
+            'expires_at': string | null;
+            'last_used_at': string | null;
+            'rotated_at': string | null;
+            /** Until when the secret before the last rotation is valid */
+            'old_secret_until': string | null;
+            /** The credential: Authorization: Bearer <key> */
+            'key': string;
+          };
+        } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            'id': number;
+            'name': string;
+            /** The part of the key that is no secret */
+            'public': string;
+            'scopes': string[];
+            /** Id of the administrator who made it */
+            'made_by': number;
+            'created_at': string;
+            'expires_at': string | null;
+            'last_used_at': string | null;
+            'rotated_at': string | null;
+            /** Until when the secret before the last rotation is valid */
+            'old_secret_until': string | null;
+            /** The credential: Authorization: Bearer <key> */
+            'key': string;
+          };
+        } };
       };
     };
   };
@@ -5253,6 +5319,9 @@ export interface components {
       'created_at': string;
       'expires_at': string | null;
       'last_used_at': string | null;
+      'rotated_at': string | null;
+      /** Until when the secret before the last rotation is valid */
+      'old_secret_until': string | null;
     };
     'AdminLogin': {
       'admin': components['schemas']['CurrentAdmin'];

@@ -3,10 +3,17 @@ import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
 import { NO_STORE } from '../http/message.ts';
-import { type AdminKey, addAdminKey, findAdminKey, listAdminKeys, revokeAdminKey } from '../identity/admin-keys.ts';
+import {
+  type AdminKey,
+  addAdminKey,
+  findAdminKey,
+  listAdminKeys,
+  revokeAdminKey,
+  rotateAdminKey,
+} from '../identity/admin-keys.ts';
 import { ADMIN_SCOPES, deployedPlugins, hasScope, isScope } from '../identity/admin-roles.ts';
 import { findPlugin } from '../plugins/plugin-store.ts';
-import { actorOf } from './caller.ts';
+import { actorOf, type Caller } from './caller.ts';
 import { resource } from './contract.ts';
 import { type Handle, serve } from './endpoint.ts';
 import { endTime, id, time } from './fields.ts';
@@ -14,6 +21,7 @@ import { loadPage, pageOf } from './paging.ts';
 import { idParam } from './params.ts';
 import { page } from './query.ts';
 import type { Route } from './route.ts';
+import { rotation } from './service-keys-api.ts';
 
 export type AdminKeysParts = { db: Database; prefix: string };
 
@@ -51,6 +59,8 @@ const adminKey = z
     created_at: time,
     expires_at: time.nullable(),
     last_used_at: time.nullable(),
+    rotated_at: time.nullable(),
+    old_secret_until: time.nullable().describe('Until when the secret before the last rotation is valid'),
   })
   .meta({ id: 'AdminKey' });
 
@@ -95,6 +105,20 @@ export const adminKeys = resource('Administration keys', 'Credentials of program
     params,
     replies: { 200: adminKey },
   },
+  rotate: {
+    method: 'POST',
+    path: `${path}/:key/rotate`,
+    guard: 'admin_recent',
+    key: 'never',
+    summary: 'Give an administration key a new secret',
+    description: 'For the administrator who made it. The answer shows the key, which is never shown again.',
+    params,
+    body: rotation,
+    idempotency: 'secret',
+    replies: { 200: adminKey.extend({ key: z.string().describe('The credential: Authorization: Bearer <key>') }) },
+    refusals: ['conflict'],
+    example: { body: { overlap_seconds: 3600 } },
+  },
   revoke: {
     method: 'DELETE',
     path: `${path}/:key`,
@@ -112,15 +136,20 @@ const list: Handle<typeof adminKeys.list, AdminKeysParts> = async ({ db }, { que
   json: await loadPage(query, (before, limit) => listAdminKeys(db, before, limit), keyJson),
 });
 
+/** @throws ServiceError `conflict` while there is no administrator */
+function makerOf(caller: Caller): number {
+  if (caller.kind === 'admin') return caller.account.userId;
+  throw new ServiceError(
+    'conflict',
+    'an administration key belongs to the administrator who makes it; make the first administrator first: POST /api/admin/auth/setup',
+  );
+}
+
 const create: Handle<typeof adminKeys.create, AdminKeysParts> = async ({ db, prefix }, { body, caller, request }) => {
-  if (caller.kind !== 'admin')
-    throw new ServiceError(
-      'conflict',
-      'an administration key belongs to the administrator who makes it; make the first administrator first: POST /api/admin/auth/setup',
-    );
+  const madeBy = makerOf(caller);
   const { expires_at, name, scopes } = await body();
   const expiresAt = expires_at === undefined ? new Date(Date.now() + LIMITS.adminKeyDefaultMs) : expires_at;
-  const wanted = { name, scopes: [...new Set(scopes)], madeBy: caller.account.userId, expiresAt };
+  const wanted = { name, scopes: [...new Set(scopes)], madeBy, expiresAt };
   const { key, text } = await addAdminKey(db, prefix, wanted, actorOf(caller, request));
   const plugins = await Promise.all(
     deployedPlugins(key.scopes).map(async id => [id, await findPlugin(db, id)] as const),
@@ -136,13 +165,25 @@ const get: Handle<typeof adminKeys.get, AdminKeysParts> = async ({ db }, { param
   return { status: 200, json: keyJson(key) };
 };
 
+const rotate: Handle<typeof adminKeys.rotate, AdminKeysParts> = async (
+  { db, prefix },
+  { body, caller, params, request },
+) => {
+  const userId = makerOf(caller);
+  const { overlap_seconds: overlapSeconds = 0 } = await body();
+  const order = { id: params.key, overlapSeconds, userId };
+  const rotated = await rotateAdminKey(db, prefix, order, actorOf(caller, request));
+  if (rotated === undefined) throw unknownKey(params.key);
+  return { status: 200, json: { ...keyJson(rotated.key), key: rotated.text }, headers: [NO_STORE] };
+};
+
 const revoke: Handle<typeof adminKeys.revoke, AdminKeysParts> = async ({ db }, { caller, params, request }) => {
   if (!(await revokeAdminKey(db, params.key, actorOf(caller, request)))) throw unknownKey(params.key);
   return { status: 204 };
 };
 
 export const adminKeyRoutes = (parts: AdminKeysParts): Route[] =>
-  serve(adminKeys, parts, { list, create, get, revoke });
+  serve(adminKeys, parts, { list, create, get, rotate, revoke });
 
 const keyJson = (k: AdminKey) => ({
   id: k.id,
@@ -153,6 +194,8 @@ const keyJson = (k: AdminKey) => ({
   created_at: k.createdAt,
   expires_at: k.expiresAt,
   last_used_at: k.lastUsedAt,
+  rotated_at: k.rotatedAt,
+  old_secret_until: k.oldUntil,
 });
 
 const unknownKey = (id: number): ServiceError => new ServiceError('not_found', `there is no administration key ${id}`);

@@ -54,7 +54,8 @@ const newKey = z.strictObject({
     .default(false)
     .describe('Whether scopes may name plugins and triggers that are not installed yet'),
 });
-const rotation = z.strictObject({
+/** How a key of any kind gets a new secret. */
+export const rotation = z.strictObject({
   overlap_seconds: z
     .int()
     .min(0)

@@ -36,6 +36,7 @@ export const AUDIT_ACTIONS = [
   'trigger.resume',
   'admin_key.create',
   'admin_key.revoke',
+  'admin_key.rotate',
   'service_key.create',
   'service_key.rotate',
   'service_key.revoke',

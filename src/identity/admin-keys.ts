@@ -5,7 +5,7 @@ import { LOCKS, lockForTransaction } from '../db/locks.ts';
 import { RowLookup } from '../db/row-lookup.ts';
 import { findAdmin } from './admin-accounts.ts';
 import { scopeBeyond, scopesOf } from './admin-roles.ts';
-import { findByBearer, makeBearer } from './bearer-secret.ts';
+import { findByBearer, makeBearer, makeSecret } from './bearer-secret.ts';
 import { notifyIdentity } from './identity-changes.ts';
 
 /** A credential of a program that calls the admin API. */
@@ -19,6 +19,10 @@ export type AdminKey = {
   createdAt: Date;
   expiresAt: Date | null;
   lastUsedAt: Date | null;
+  /** Null when the secret is the one it was made with. */
+  rotatedAt: Date | null;
+  /** Until when the secret before the last rotation is valid. */
+  oldUntil: Date | null;
 };
 
 type KeySql = {
@@ -31,6 +35,9 @@ type KeySql = {
   created_at: Date;
   expires_at: Date | null;
   last_used_at: Date | null;
+  old_secret_sha256: Buffer | null;
+  old_until: Date | null;
+  rotated_at: Date | null;
 };
 
 const BY_PUBLIC = new RowLookup<KeySql>({
@@ -48,6 +55,8 @@ const toKey = (r: KeySql): AdminKey => ({
   createdAt: r.created_at,
   expiresAt: r.expires_at,
   lastUsedAt: r.last_used_at,
+  rotatedAt: r.rotated_at,
+  oldUntil: r.old_until,
 });
 
 const keyState = (k: AdminKey): AuditState => ({
@@ -100,7 +109,13 @@ export async function verifyAdminKey(
   text: string,
   nowMs: number,
 ): Promise<AdminKey | undefined> {
-  const row = await findByBearer(text, prefix, nowMs, publicPart => BY_PUBLIC.find(db, publicPart));
+  const row = await findByBearer(
+    text,
+    prefix,
+    nowMs,
+    publicPart => BY_PUBLIC.find(db, publicPart),
+    r => (r.old_until !== null && r.old_until.getTime() > nowMs ? r.old_secret_sha256 : null),
+  );
   return row === undefined ? undefined : toKey(row);
 }
 
@@ -125,6 +140,54 @@ export async function countAdminKeysOf(db: Queryable, userId: number): Promise<n
     [userId],
   );
   return rows[0]?.count ?? 0;
+}
+
+const rotationState = (k: AdminKey): AuditState => ({
+  ...keyState(k),
+  rotated_at: k.rotatedAt,
+  old_secret_until: k.oldUntil,
+});
+
+/**
+ * Gives a key a new secret. The old one stays valid for the overlap.
+ *
+ * @param userId who asks: a key acts in the name of its maker, so that no other one may have its text
+ * @returns the key with its new text, or undefined if there is no such key
+ * @throws ServiceError `forbidden` for a key that another administrator made
+ */
+export async function rotateAdminKey(
+  db: Database,
+  prefix: string,
+  { id, overlapSeconds, userId }: { id: number; overlapSeconds: number; userId: number },
+  by: Actor,
+): Promise<{ key: AdminKey; text: string } | undefined> {
+  const secret = makeSecret();
+  return await db.withTransaction(async client => {
+    const { rows } = await client.query<KeySql>('SELECT * FROM admin_keys WHERE id = $1 FOR UPDATE', [id]);
+    if (rows[0] === undefined) return undefined;
+    const before = toKey(rows[0]);
+    if (before.madeBy !== userId)
+      throw new ServiceError(
+        'forbidden',
+        'only the administrator who made the key rotates it; revoke it, and make one of your own',
+      );
+    const { rows: changed } = await client.query<KeySql>(
+      `UPDATE admin_keys SET old_secret_sha256 = secret_sha256, old_until = now() + make_interval(secs => $2),
+         secret_sha256 = $3, rotated_at = now() WHERE id = $1 RETURNING *`,
+      [id, overlapSeconds, secret.sha256],
+    );
+    if (changed[0] === undefined) throw new Error('bug: a key with a locked row does not exist');
+    const key = toKey(changed[0]);
+    await notifyIdentity(client, { what: 'admin_key', id });
+    await appendAudit(client, by, {
+      action: 'admin_key.rotate',
+      objectType: 'admin_key',
+      objectId: String(id),
+      before: rotationState(before),
+      after: rotationState(key),
+    });
+    return { key, text: `${prefix}${key.public}.${secret.text}` };
+  });
 }
 
 async function noteRevoked(client: Queryable, keys: readonly KeySql[], by: Actor): Promise<void> {
@@ -178,7 +241,10 @@ export async function touchAdminKeys(db: Queryable, entries: ReadonlyArray<{ id:
 /** Lets every key expire now; returns how many were good. */
 export async function expireAdminKeys(client: Queryable): Promise<number> {
   return (
-    (await client.query('UPDATE admin_keys SET expires_at = now() WHERE expires_at IS NULL OR expires_at > now()'))
-      .rowCount ?? 0
+    (
+      await client.query(
+        'UPDATE admin_keys SET expires_at = now(), old_until = now() WHERE expires_at IS NULL OR expires_at > now()',
+      )
+    ).rowCount ?? 0
   );
 }

@@ -197,6 +197,7 @@ const OPENED_BY: Record<string, string> = {
   'GET /api/admin/keys': 'read',
   'GET /api/admin/keys/:key': 'read',
   'POST /api/admin/keys': 'never',
+  'POST /api/admin/keys/:key/rotate': 'never',
   'DELETE /api/admin/keys/:key': '',
   'GET /api/admin/university/types': 'read university',
   'PUT /api/admin/university/types/:type/columns': 'university',
@@ -351,6 +352,34 @@ t.test('a key is made by an administrator with a recent password, shown once, an
 
   const headers = { authorization: `Bearer ${made.json.key}` };
   t.equal((await w.call('GET', '/plugins', headers)).status, 200);
+});
+
+t.test('the administrator who made a key rotates it, and the old secret is good for the overlap alone', async t => {
+  const made = await w.call('POST', '/keys', w.root, { name: 'turned', scopes: ['read'] });
+  const first = String(made.json.key);
+  const rotate = (body: unknown, by = w.root) => w.call('POST', `/keys/${made.json.id}/rotate`, by, body);
+  const use = async (text: string) => (await w.call('GET', '/plugins', { authorization: `Bearer ${text}` })).status;
+  const rotated = await rotate({ overlap_seconds: 600 });
+  t.match(rotated.json, { id: made.json.id, scopes: ['read'], rotated_at: /^20/, old_secret_until: /^20/ });
+  const second = String(rotated.json.key);
+  t.not(second, first);
+  t.equal(second.split('.')[0], first.split('.')[0], 'it is the same key');
+  t.same([await use(first), await use(second)], [200, 200]);
+  t.match(await newest('admin_key.rotate'), { before: { old_secret_until: null }, after: { old_secret_until: /^20/ } });
+  await w.db.query("UPDATE admin_keys SET old_until = now() - interval '1 second' WHERE id = $1", [made.json.id]);
+  t.same([await use(first), await use(second)], [401, 200], 'the overlap is over');
+  const third = String((await rotate({})).json.key);
+  t.same([await use(second), await use(third)], [401, 200], 'without an overlap the old one ends at once');
+  t.match((await rotate({ overlap_seconds: -1 })).json, { status: 422, errors: [{ pointer: '/overlap_seconds' }] });
+  t.equal((await w.call('POST', '/keys/999999/rotate', w.root, {})).status, 404);
+  const other = await appointSecondAdmin(w.s, w.db, w.root, PASSWORD, { roles: ['viewer', 'owner'] });
+  t.match((await rotate({}, other.headers)).json, { status: 403, detail: /only the administrator who made the key/ });
+  t.equal(await use(third), 200, 'a refusal changes nothing');
+  const { rows } = await w.db.query<{ text: string }>('SELECT k::text AS text FROM admin_keys k');
+  t.notOk(
+    rows.some(r => r.text.includes(third.split('.')[1] ?? 'x')),
+    'the secret is stored nowhere',
+  );
 });
 
 t.test('a key needs no recent password, acts in its own name, and ends when it lapses or is revoked', async t => {

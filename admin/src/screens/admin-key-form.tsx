@@ -1,6 +1,6 @@
 import { Alert, Button, Checkbox, Group, Stack, Text, TextInput } from '@mantine/core';
 import { useForm } from '@mantine/form';
-import { useState } from 'react';
+import { type ReactNode, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
 import { ApiProblem } from '../api/problem.ts';
@@ -35,6 +35,22 @@ function sentScopes({ plugins, scopes }: Pick<Values, 'scopes' | 'plugins'>): st
   );
 }
 
+/** The secret of an administration key, with a call that uses it. */
+export const AdminKeySecret = (props: {
+  made: { name: string; key: string };
+  children: ReactNode;
+  onDone: () => void;
+}) => (
+  <KeySecret
+    name={props.made.name}
+    secret={props.made.key}
+    example={`curl -H 'Authorization: Bearer ${props.made.key}' ${location.origin}/api/admin/plugins`}
+    onDone={props.onDone}
+  >
+    {props.children}
+  </KeySecret>
+);
+
 /** Makes a key with the scopes one picks in plain words, and shows its text once. */
 export function AdminKeyForm({ onDone, onMade }: { onDone: () => void; onMade: () => void }) {
   const { t } = useTranslation();
@@ -65,16 +81,11 @@ export function AdminKeyForm({ onDone, onMade }: { onDone: () => void; onMade: (
   });
   if (made !== null)
     return (
-      <KeySecret
-        name={made.name}
-        secret={made.key}
-        example={`curl -H 'Authorization: Bearer ${made.key}' ${location.origin}/api/admin/plugins`}
-        onDone={onDone}
-      >
+      <AdminKeySecret made={made} onDone={onDone}>
         {made.unknown_plugins !== undefined && (
           <Alert color="orange">{t('adminKeys.unknown', { plugins: made.unknown_plugins.join(', ') })}</Alert>
         )}
-      </KeySecret>
+      </AdminKeySecret>
     );
   return (
     <form onSubmit={submit}>

@@ -16,7 +16,8 @@ import { LinkAnchor } from '../parts/links.tsx';
 import { Page } from '../parts/page.tsx';
 import { notifyDone, notifyProblem } from '../parts/problem.tsx';
 import { When } from '../parts/time.tsx';
-import { AdminKeyForm, DEPLOY_ONE, SCOPES } from './admin-key-form.tsx';
+import { AdminKeyForm, AdminKeySecret, DEPLOY_ONE, SCOPES } from './admin-key-form.tsx';
+import { isOverlapping, RotateForm } from './rotate-form.tsx';
 
 type Key = Schemas['AdminKey'];
 
@@ -25,18 +26,23 @@ export default function AdminKeys() {
   const { t } = useTranslation();
   const queries = useQueryClient();
   const [{ make }, setSearch] = useSearchState();
+  const [rotated, setRotated] = useState<Key | null>(null);
   const [isShown, setShown] = useState(false);
+  const [isMade, setMade] = useState(false);
   const list = useKeyset<Key, { items: Key[] }>(['admin-keys'], async cursor =>
     answered(await api.GET('/api/admin/keys', { params: { query: { limit: 50, cursor } } })),
   );
   const close = (): void => {
     setSearch({ make: undefined });
+    setRotated(null);
     setShown(false);
+    setMade(false);
     void queries.invalidateQueries({ queryKey: ['admin-keys'] });
   };
   // A page loaded again now asks for no second key.
   const made = (): void => {
     setShown(true);
+    setMade(true);
     setSearch({ make: undefined });
   };
   const button = (
@@ -52,7 +58,7 @@ export default function AdminKeys() {
         label={t('nav.keys')}
         query={list}
         rowKey={k => k.id}
-        columns={useColumns()}
+        columns={useColumns(setRotated)}
         empty={
           <Empty
             icon={IconShieldLock}
@@ -68,8 +74,31 @@ export default function AdminKeys() {
           />
         }
       />
-      <Dialog opened={make === '1' || isShown} onClose={close} title={t('adminKeys.title')} isLocked={isShown}>
+      <Dialog opened={make === '1' || isMade} onClose={close} title={t('adminKeys.title')} isLocked={isShown}>
         <AdminKeyForm onDone={close} onMade={made} />
+      </Dialog>
+      <Dialog
+        opened={rotated !== null}
+        isLocked={isShown}
+        onClose={close}
+        title={rotated === null ? '' : t('serviceKeys.rotateLabel', { name: rotated.name })}
+      >
+        {rotated !== null && (
+          <RotateForm
+            rotated={rotated}
+            rotate={async body => {
+              const params = { path: { key: rotated.id } };
+              return answered(await api.POST('/api/admin/keys/{key}/rotate', { params, body }));
+            }}
+            secretOf={(key, ofOld) => (
+              <AdminKeySecret made={key} onDone={close}>
+                {ofOld}
+              </AdminKeySecret>
+            )}
+            onDone={close}
+            onMade={() => setShown(true)}
+          />
+        )}
       </Dialog>
     </Page>
   );
@@ -84,7 +113,7 @@ function useAdminNames(): ReadonlyMap<number, string> {
   return new Map(query.data?.items.map(a => [a.global_user_id, a.display_name || a.email]));
 }
 
-function useColumns(): ReadonlyArray<Column<Key>> {
+function useColumns(rotate: (key: Key) => void): ReadonlyArray<Column<Key>> {
   const { t } = useTranslation();
   const session = useSession();
   const names = useAdminNames();
@@ -104,6 +133,11 @@ function useColumns(): ReadonlyArray<Column<Key>> {
             <Scopes scopes={k.scopes} />
           </Group>
           <KeyFacts used={k.last_used_at} ends={k.expires_at} by={names.get(k.made_by)} />
+          {isOverlapping(k) && (
+            <Text size="xs" c="dimmed" component="div">
+              {t('serviceKeys.oldUntil')} <When at={k.old_secret_until} />
+            </Text>
+          )}
         </div>
       ),
     },
@@ -128,7 +162,28 @@ function useColumns(): ReadonlyArray<Column<Key>> {
     },
     { key: 'used', title: t('keys.lastUsed'), from: 'md', cell: k => <When at={k.last_used_at} /> },
     { key: 'ends', title: t('keys.ends'), from: 'md', cell: k => <KeyEnd at={k.expires_at} /> },
-    { key: 'actions', title: '', align: 'right', cell: k => <Revoke adminKey={k} /> },
+    {
+      key: 'actions',
+      title: '',
+      align: 'right',
+      cell: k => (
+        <Group gap={6} justify="flex-end">
+          {session.data?.admin?.global_user_id === k.made_by && (
+            <May need="owner" isInline>
+              <Button
+                size="compact-sm"
+                variant="light"
+                aria-label={t('serviceKeys.rotateLabel', { name: k.name })}
+                onClick={() => rotate(k)}
+              >
+                {t('serviceKeys.rotate')}
+              </Button>
+            </May>
+          )}
+          <Revoke adminKey={k} />
+        </Group>
+      ),
+    },
   ];
 }
 

@@ -21,6 +21,7 @@ export const AUDIT_ACTIONS = [
   'service_key.revoke',
   'admin_key.create',
   'admin_key.revoke',
+  'admin_key.rotate',
   'admin.setup',
   'admin.login',
   'admin.login_failed',

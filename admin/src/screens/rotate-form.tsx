@@ -1,31 +1,38 @@
 import { Alert, Button, Group, Select, Stack, Text } from '@mantine/core';
-import { useState } from 'react';
+import { type ReactNode, useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import { answered, api, type Schemas } from '../api/client.ts';
+import type { Schemas } from '../api/client.ts';
 import { ProblemAlert } from '../parts/problem.tsx';
-import { ServiceKeySecret } from './service-key-secret.tsx';
-import { isOverlapping } from './service-keys.tsx';
 
-type Key = Schemas['ServiceKey'];
+/** What is said of the secret before the last rotation. */
+type Overlapping = Pick<Schemas['ServiceKey'], 'old_secret_until'>;
 
 const OVERLAPS = ['s0', 's3600', 's86400', 's604800', 's2592000'] as const;
 
+/** Whether the secret before the last rotation is still good. */
+export const isOverlapping = (k: Overlapping): boolean =>
+  k.old_secret_until !== null && new Date(k.old_secret_until).getTime() > Date.now();
+
 /** Gives a key a new secret; the old one works on for a while, so that the programs can be changed meanwhile. */
-export function RotateForm(props: { serviceKey: Key; onDone: () => void; onMade: () => void }) {
-  const { onDone, onMade, serviceKey: k } = props;
+export function RotateForm<Made extends Overlapping>(props: {
+  rotated: Overlapping;
+  rotate: (overlap: { overlap_seconds: number }) => Promise<Made>;
+  /** Shows the new secret, with what is said of the old one. */
+  secretOf: (made: Made, ofOld: ReactNode) => ReactNode;
+  onDone: () => void;
+  onMade: () => void;
+}) {
+  const { onDone, onMade, rotate, rotated: k, secretOf } = props;
   const { i18n, t } = useTranslation();
   const [overlap, setOverlap] = useState<(typeof OVERLAPS)[number]>('s86400');
   const [error, setError] = useState<unknown>(null);
   const [isSending, setSending] = useState(false);
-  const [made, setMade] = useState<(Key & { key: string }) | null>(null);
-  const rotate = async (): Promise<void> => {
+  const [made, setMade] = useState<Made | null>(null);
+  const submit = async (): Promise<void> => {
     setSending(true);
     setError(null);
     try {
-      const body = { overlap_seconds: Number(overlap.slice(1)) };
-      setMade(
-        answered(await api.POST('/api/admin/service-keys/{key}/rotate', { params: { path: { key: k.id } }, body })),
-      );
+      setMade(await rotate({ overlap_seconds: Number(overlap.slice(1)) }));
       onMade();
     } catch (problem) {
       setError(problem);
@@ -34,19 +41,18 @@ export function RotateForm(props: { serviceKey: Key; onDone: () => void; onMade:
     }
   };
   if (made !== null)
-    return (
-      <ServiceKeySecret made={made} onDone={onDone}>
-        <Text size="sm">
-          {isOverlapping(made)
-            ? t('serviceKeys.untilThen', {
-                time: new Date(made.old_secret_until ?? 0).toLocaleString(i18n.language, {
-                  dateStyle: 'medium',
-                  timeStyle: 'short',
-                }),
-              })
-            : t('serviceKeys.overlapNow')}
-        </Text>
-      </ServiceKeySecret>
+    return secretOf(
+      made,
+      <Text size="sm">
+        {isOverlapping(made)
+          ? t('serviceKeys.untilThen', {
+              time: new Date(made.old_secret_until ?? 0).toLocaleString(i18n.language, {
+                dateStyle: 'medium',
+                timeStyle: 'short',
+              }),
+            })
+          : t('serviceKeys.overlapNow')}
+      </Text>,
     );
   return (
     <Stack>
@@ -67,7 +73,7 @@ export function RotateForm(props: { serviceKey: Key; onDone: () => void; onMade:
         <Button variant="default" onClick={onDone}>
           {t('common.cancel')}
         </Button>
-        <Button loading={isSending} onClick={() => void rotate()}>
+        <Button loading={isSending} onClick={() => void submit()}>
           {t('serviceKeys.rotate')}
         </Button>
       </Group>

@@ -15,8 +15,9 @@ import { LinkAnchor } from '../parts/links.tsx';
 import { Page } from '../parts/page.tsx';
 import { notifyDone, notifyProblem } from '../parts/problem.tsx';
 import { When } from '../parts/time.tsx';
-import { RotateForm } from './rotate-form.tsx';
+import { isOverlapping, RotateForm } from './rotate-form.tsx';
 import { ServiceKeyForm } from './service-key-form.tsx';
+import { ServiceKeySecret } from './service-key-secret.tsx';
 
 type Key = Schemas['ServiceKey'];
 
@@ -88,7 +89,22 @@ export default function ServiceKeys() {
         onClose={close}
         title={rotated === null ? '' : t('serviceKeys.rotateLabel', { name: rotated.name })}
       >
-        {rotated !== null && <RotateForm serviceKey={rotated} onDone={close} onMade={made} />}
+        {rotated !== null && (
+          <RotateForm
+            rotated={rotated}
+            rotate={async body => {
+              const params = { path: { key: rotated.id } };
+              return answered(await api.POST('/api/admin/service-keys/{key}/rotate', { params, body }));
+            }}
+            secretOf={(key, ofOld) => (
+              <ServiceKeySecret made={key} onDone={close}>
+                {ofOld}
+              </ServiceKeySecret>
+            )}
+            onDone={close}
+            onMade={() => setShown(true)}
+          />
+        )}
       </Dialog>
     </Page>
   );
@@ -141,10 +157,6 @@ function useColumns(rotate: (key: Key) => void): ReadonlyArray<Column<Key>> {
     { key: 'actions', title: '', align: 'right', cell: k => <Actions serviceKey={k} onRotate={() => rotate(k)} /> },
   ];
 }
-
-/** Whether the secret before the last rotation still works. */
-export const isOverlapping = (k: Key): boolean =>
-  k.old_secret_until !== null && new Date(k.old_secret_until).getTime() > Date.now();
 
 const SHOWN_SCOPES = 6;
 

@@ -257,7 +257,11 @@ export const operateTexts = {
         rotate: 'Service key rotated',
         revoke: 'Service key revoked',
       },
-      admin_key: { create: 'Administration key made', revoke: 'Administration key revoked' },
+      admin_key: {
+        create: 'Administration key made',
+        revoke: 'Administration key revoked',
+        rotate: 'Administration key rotated',
+      },
       admin: {
         setup: 'First administrator made',
         login: 'Administrator logged in',

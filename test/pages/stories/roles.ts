@@ -4,6 +4,7 @@ import { EMAIL, logIn, logOut, PASSWORD, sessionOf, startAdminBrowser } from '..
 import { startMailServer } from '../../support/mail-server.ts';
 import { takePort } from '../../support/ports.ts';
 import { appointSecondAdmin } from '../../support/second-admin.ts';
+import { request } from '../../support/service.ts';
 
 t.test('an owner changes roles, and a page shows what its administrator may do, and why not', async t => {
   const { axe, errors, open, page, s } = await startAdminBrowser(t, { sample: true });
@@ -202,4 +203,33 @@ t.test('an administrator appoints another one, and sees what becomes of the mail
   await logIn(page, EMAIL, PASSWORD);
   t.same(errors, []);
   t.equal((await s.admin('GET', '/admins')).status, 401, 'the setup token has ended');
+});
+
+t.test('an administration key shows its secret once, and gets a new one while the old one works on', async t => {
+  const { axe, errors, open, page, s } = await startAdminBrowser(t);
+  const opens = async (key: string): Promise<number> =>
+    (await request(`${s.base}/api/admin/plugins`, { headers: { authorization: `Bearer ${key}` } })).status;
+  await open('/admin/keys?make=1');
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Name').fill('monitoring');
+  await dialog.getByLabel('Read everything but people').check();
+  t.same(await axe(), []);
+  await dialog.getByRole('button', { name: 'Make a key' }).click();
+  const first = (await dialog.locator('pre').first().textContent()) ?? '';
+  t.equal(await opens(first), 200);
+  await dialog.getByRole('button', { name: 'I have stored it' }).click();
+  await page.getByRole('button', { name: 'Rotate monitoring' }).click();
+  await dialog.getByText('The key gets a new secret').waitFor();
+  t.same(await axe(), []);
+  await dialog.getByRole('button', { name: 'Rotate', exact: true }).click();
+  await dialog.getByText('The old secret works until').waitFor();
+  const second = (await dialog.locator('pre').first().textContent()) ?? '';
+  t.match(second, /^pha_/);
+  t.not(second, first);
+  t.same([await opens(first), await opens(second)], [200, 200]);
+  t.equal(await dialog.count(), 1, 'nothing else is open');
+  await dialog.getByRole('button', { name: 'I have stored it' }).click();
+  await page.getByText('Old secret good until').waitFor();
+  t.same(await axe(), []);
+  t.same(errors, []);
 });
