@@ -167,7 +167,7 @@ export class Guards {
     if (key === undefined)
       throw new ServiceError(
         'unauthorized',
-        'the administration key is not valid: unknown, expired or revoked; an administrator makes keys at POST /api/admin/keys',
+        'the administration key is not valid: unknown, expired, revoked, or replaced by a rotation; an administrator makes keys at POST /api/admin/keys',
         { headers: [['WWW-Authenticate', 'Bearer realm="plugin-host admin", error="invalid_token"']] },
       );
     const caller = { kind: 'admin_key' as const, key };

@@ -32,6 +32,7 @@ export const roles = resource('Roles', 'Roles that are used, and who holds them.
     key: ['read', 'access'],
     path,
     summary: 'List the roles that users have, and those that imports give',
+    description: 'Of the kinds system, global and plugin there are 1,000 at most.',
     query: z.strictObject(KINDS),
     replies: {
       200: pageOf(

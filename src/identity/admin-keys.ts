@@ -102,7 +102,7 @@ export async function addAdminKey(
   });
 }
 
-/** The key with this text; undefined if it is unknown, wrong, expired or revoked. */
+/** The key with this text; undefined if it is unknown, wrong, expired, revoked, or replaced by a rotation. */
 export async function verifyAdminKey(
   db: Queryable,
   prefix: string,
@@ -153,7 +153,7 @@ const rotationState = (k: AdminKey): AuditState => ({
  *
  * @param userId who asks: a key acts in the name of its maker, so that no other one may have its text
  * @returns the key with its new text, or undefined if there is no such key
- * @throws ServiceError `forbidden` for a key that another administrator made
+ * @throws ServiceError `forbidden` for a key that another administrator made, `conflict` for one that has expired
  */
 export async function rotateAdminKey(
   db: Database,
@@ -171,8 +171,10 @@ export async function rotateAdminKey(
         'forbidden',
         'only the administrator who made the key rotates it; revoke it, and make one of your own',
       );
+    if (before.expiresAt !== null && before.expiresAt.getTime() <= Date.now())
+      throw new ServiceError('conflict', 'the key has expired; make a new one');
     const { rows: changed } = await client.query<KeySql>(
-      `UPDATE admin_keys SET old_secret_sha256 = secret_sha256, old_until = now() + make_interval(secs => $2),
+      `UPDATE admin_keys SET old_secret_sha256 = secret_sha256, old_until = least(now() + make_interval(secs => $2), expires_at),
          secret_sha256 = $3, rotated_at = now() WHERE id = $1 RETURNING *`,
       [id, overlapSeconds, secret.sha256],
     );

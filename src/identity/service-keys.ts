@@ -1,4 +1,5 @@
 import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { RowLookup } from '../db/row-lookup.ts';
 import { findByBearer, makeBearer, makeSecret } from './bearer-secret.ts';
@@ -152,8 +153,10 @@ export async function rotateServiceKey(
     await client.query('SELECT 1 FROM service_keys WHERE id = $1 FOR UPDATE', [id]);
     const before = await findServiceKey(client, id);
     if (before === undefined) return undefined;
+    if (before.expiresAt !== null && before.expiresAt.getTime() <= Date.now())
+      throw new ServiceError('conflict', 'the key has expired; make a new one');
     await client.query(
-      `UPDATE service_keys SET old_secret_sha256 = secret_sha256, old_until = now() + make_interval(secs => $2),
+      `UPDATE service_keys SET old_secret_sha256 = secret_sha256, old_until = least(now() + make_interval(secs => $2), expires_at),
          secret_sha256 = $3, rotated_at = now() WHERE id = $1`,
       [id, overlapSeconds, secret.sha256],
     );

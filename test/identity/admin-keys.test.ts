@@ -375,6 +375,13 @@ t.test('the administrator who made a key rotates it, and the old secret is good 
   const other = await appointSecondAdmin(w.s, w.db, w.root, PASSWORD, { roles: ['viewer', 'owner'] });
   t.match((await rotate({}, other.headers)).json, { status: 403, detail: /only the administrator who made the key/ });
   t.equal(await use(third), 200, 'a refusal changes nothing');
+  const expiring = (by: string) =>
+    w.db.query('UPDATE admin_keys SET expires_at = now() + $2::interval WHERE id = $1', [made.json.id, by]);
+  await expiring('1 minute');
+  const short = (await rotate({ overlap_seconds: 600 })).json;
+  t.equal(short.old_secret_until, short.expires_at, 'no secret outlives its key');
+  await expiring('-1 second');
+  t.match((await rotate({})).json, { status: 409, detail: /the key has expired/ });
   const { rows } = await w.db.query<{ text: string }>('SELECT k::text AS text FROM admin_keys k');
   t.notOk(
     rows.some(r => r.text.includes(third.split('.')[1] ?? 'x')),
@@ -403,7 +410,7 @@ t.test('a key needs no recent password, acts in its own name, and ends when it l
   t.equal(plugin.status, 401, 'it opens no trigger');
 
   await w.db.query("UPDATE admin_keys SET expires_at = now() - interval '1 second'");
-  t.match((await set()).json, { status: 401, detail: /unknown, expired or revoked/ });
+  t.match((await set()).json, { status: 401, detail: /unknown, expired, revoked, or replaced by a rotation/ });
   await w.db.query('UPDATE admin_keys SET expires_at = NULL');
   t.equal((await set()).status, 200);
 
