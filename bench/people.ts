@@ -49,6 +49,11 @@ const FILLINGS: ReadonlyArray<[sql: string, values: unknown[]]> = [
      FROM generate_series(1, $1::int - (SELECT count(*)::int FROM authz_tuples)) n`,
     [RELATIONSHIPS, PEOPLE, STREAMS],
   ],
+  [
+    `INSERT INTO persons (external_id, last_name, first_name, email, channels, is_active, metadata)
+     SELECT 'person-' || n, 'Person', md5(n::text), md5(n::text) || '@uni.example', '[]', true, '{}' FROM generate_series(1, $1::int) n`,
+    [PEOPLE],
+  ],
   ['ANALYZE', []],
 ];
 
@@ -175,7 +180,7 @@ async function graphIsFilled(port: number, { cookie }: Account): Promise<void> {
 }
 
 /**
- * What an access manager does, in a browser, at a university of 30,000 people and 1,000,000 relationships: finds a person, asks
+ * What an owner does, in a browser, at a university of 30,000 people and 1,000,000 relationships: finds a person, asks
  * why they may not call, changes the policy, sees who would gain, saves, and brings the old policy back. The person calls after
  * each step.
  */
