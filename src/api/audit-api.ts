@@ -87,11 +87,22 @@ const filterOf = ({ action, actor, object_id, object_type, since, until }: z.out
   present({ action, actorUserId: actor, objectType: object_type, objectId: object_id, since, until });
 
 /** Entries about these say what people are called, and what they have. */
-const OF_PEOPLE: ReadonlySet<string> = new Set(['user', 'relationship']);
+const OF_PEOPLE: ReadonlySet<string> = new Set(['user', 'relationship', 'file']);
 
 /** An entry as this caller may read it. */
 const shownTo = (caller: Caller): ((e: AuditEntry) => AuditEntry) =>
-  mayUse(caller, 'people') ? e => e : e => (OF_PEOPLE.has(e.objectType) ? { ...e, before: null, after: null } : e);
+  mayUse(caller, 'people') ? e => e : withoutPeople;
+
+function withoutPeople(e: AuditEntry): AuditEntry {
+  const { actor } = e;
+  return {
+    ...e,
+    ...(OF_PEOPLE.has(e.objectType) ? { before: null, after: null } : {}),
+    // The id of a relationship is the relationship.
+    ...(e.objectType === 'relationship' ? { objectId: '' } : {}),
+    ...(actor.kind === 'user' ? { actor: { ...actor, name: `user:${actor.userId}`, address: '' } } : {}),
+  };
+}
 
 const list: Handle<typeof audit.list, AuditApiParts> = async ({ db }, { caller, query }) => {
   const shown = shownTo(caller);

@@ -10,7 +10,7 @@ import {
   readUsageOfAll,
 } from '../files/file-records.ts';
 import type { Files } from '../files/files.ts';
-import { actorOf } from './caller.ts';
+import { actorOf, mayUse } from './caller.ts';
 import { resource } from './contract.ts';
 import { type Handle, serve } from './endpoint.ts';
 import { id, time } from './fields.ts';
@@ -91,25 +91,30 @@ export const pluginFiles = resource('Files of plugins', 'Files that a plugin hol
   },
 });
 
-const list: Handle<typeof pluginFiles.list, PluginFilesParts> = async ({ db }, { params, query }) => {
+const list: Handle<typeof pluginFiles.list, PluginFilesParts> = async ({ db }, { caller, params, query }) => {
   const { user = null, state = null } = query;
+  const isNamed = mayUse(caller, 'people');
   const filter = { id: null, pluginId: params.id, userId: user, state };
   const [page, usage] = await Promise.all([
-    loadPage(query, (before, limit) => listFiles(db, filter, before, limit), fileJson),
+    loadPage(
+      query,
+      (before, limit) => listFiles(db, filter, before, limit),
+      row => fileJson(row, isNamed),
+    ),
     readUsage(db, filter.pluginId, LIMITS.listLimitMax),
   ]);
   const owners = usage.owners.map(u => ({ user_id: u.userId, ...usageJson(u) }));
   return { status: 200, json: { ...page, usage: usageJson(usage.all), owners } };
 };
 
-const listAll: Handle<typeof pluginFiles.all, PluginFilesParts> = async ({ db }, { query }) => {
+const listAll: Handle<typeof pluginFiles.all, PluginFilesParts> = async ({ db }, { caller, query }) => {
   const { file = null, plugin = null, user = null, state = null } = query;
   const filter = { id: file, pluginId: plugin, userId: user, state };
   const [page, usage] = await Promise.all([
     loadPage(
       query,
       (before, limit) => listFiles(db, filter, before, limit),
-      row => ({ plugin_id: row.file.pluginId, ...fileJson(row) }),
+      row => ({ plugin_id: row.file.pluginId, ...fileJson(row, mayUse(caller, 'people')) }),
     ),
     readUsageOfAll(db, PLUGINS_SHOWN),
   ]);
@@ -125,10 +130,11 @@ const remove: Handle<typeof pluginFiles.remove, PluginFilesParts> = async ({ fil
 export const pluginFilesRoutes = (parts: PluginFilesParts): Route[] =>
   serve(pluginFiles, parts, { list, all: listAll, remove });
 
-const fileJson = ({ file: f, owner }: { id: number; file: FileRecord; owner: string | null }) => ({
+/** @param isNamed whether the caller may read who people are */
+const fileJson = ({ file: f, owner }: { id: number; file: FileRecord; owner: string | null }, isNamed: boolean) => ({
   ...fileRefJson(f),
   user_id: f.userId,
-  user_name: owner,
+  user_name: isNamed ? owner : null,
   // The list holds no file that is deleted but those whose upload may still come in.
   state: f.cancelled || f.state === 'deleted' ? ('cancelled' as const) : f.state,
   store: f.store,

@@ -110,7 +110,13 @@ t.test('an operator reads no people, not even in the audit log', async t => {
   const masked = await entryOf(operator);
   t.match(masked, { object_id: String(ada.json.id), before: null, after: null });
   t.match((await w.call(operator, 'GET', `/audit/${masked?.id}`)).json, { before: null, after: null });
-  t.notMatch((await w.call(operator, 'GET', '/audit.csv')).text, 'Ada');
+  const dean = {
+    ...{ resource_type: 'faculty', resource_id: 'f-1', relation: 'dean' },
+    ...{ subject_type: 'user', subject_id: 'e-77' },
+  };
+  t.match(await w.call(w.root, 'POST', '/relationships', dean), { status: 201 });
+  t.notMatch((await w.call(operator, 'GET', '/audit.csv')).text, /Ada|e-77/);
+  t.match((await w.call(viewer, 'GET', '/audit.csv')).text, /e-77/);
   t.match((await w.call(viewer, 'GET', '/audit.csv')).text, 'Ada');
   t.match((await w.call(operator, 'GET', `/users/${ada.json.id}`)).json, {
     status: 403,

@@ -2,6 +2,7 @@ import { Alert, Button, Card, Group, Progress, Stack, Text, Title } from '@manti
 import { useEffect, useRef, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api } from '../api/client.ts';
+import { May } from '../app/may.tsx';
 import { ProblemAlert } from '../parts/problem.tsx';
 import { numberText } from '../parts/quantities.ts';
 import { ChangedPeople } from './changed-people.tsx';
@@ -59,9 +60,11 @@ export function ComparePolicy(props: {
           {t(isSame ? 'comparePolicy.same' : 'comparePolicy.about')}
         </Text>
         <Group>
-          <Button variant="light" onClick={() => void run()} loading={isRunning} disabled={isSame || isBroken}>
-            {t('comparePolicy.go')}
-          </Button>
+          <May need="people" isInline>
+            <Button variant="light" onClick={() => void run()} loading={isRunning} disabled={isSame || isBroken}>
+              {t('comparePolicy.go')}
+            </Button>
+          </May>
           {isRunning && (
             <Button variant="subtle" onClick={() => turn.current?.abort()}>
               {t('comparePolicy.stop')}

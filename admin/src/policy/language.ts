@@ -110,7 +110,7 @@ export const completionsOf =
   (context: CompletionContext): CompletionResult | null => {
     const line = context.state.doc.lineAt(context.pos);
     const before = line.text.slice(0, context.pos - line.from);
-    const quoted = /["'](\w*)$/.exec(before);
+    const quoted = /["']([^"']*)$/.exec(before);
     const isQuoted = quoted !== null && (before.match(/["']/g)?.length ?? 0) % 2 === 1;
     if (isQuoted) return { from: context.pos - (quoted[1]?.length ?? 0), options: inQuotes(before, vocabulary()) };
     const member = /\buser\.(\w*)$/.exec(before);

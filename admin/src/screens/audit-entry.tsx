@@ -1,5 +1,7 @@
+import { Text } from '@mantine/core';
 import { useTranslation } from 'react-i18next';
 import type { Schemas } from '../api/client.ts';
+import { useRefusal } from '../app/may.tsx';
 import { CopyText } from '../parts/copy.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { LinkAnchor } from '../parts/links.tsx';
@@ -77,10 +79,15 @@ export function AuditObject({ entry }: { entry: Pick<Entry, 'object_type' | 'obj
   }
 }
 
+/** What was changed about these is not shown to those who may not read people. */
+const OF_PEOPLE: ReadonlySet<string> = new Set(['user', 'relationship', 'file']);
+
 /** One entry: who, what, from where, and what differs. */
 export function AuditDetails({ entry: e }: { entry: Entry }) {
   const { t } = useTranslation();
   const actionText = useActionText();
+  const refusal = useRefusal()('people');
+  const isHidden = refusal !== null && e.before === null && e.after === null && OF_PEOPLE.has(e.object_type);
   const { global_user_id: user } = e.actor;
   return (
     <>
@@ -110,7 +117,7 @@ export function AuditDetails({ entry: e }: { entry: Entry }) {
         ]}
       />
       <Section title={t('audit.changes')}>
-        <StateDiff before={e.before} after={e.after} />
+        {isHidden ? <Text size="sm">{refusal}</Text> : <StateDiff before={e.before} after={e.after} />}
       </Section>
     </>
   );

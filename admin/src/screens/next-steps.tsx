@@ -17,8 +17,8 @@ export function NextSteps() {
   const mayReadPeople = useRefusal()('people') === null;
   const query = useQuery({
     queryKey: ['plugins', 'users', 'first'],
-    queryFn: loadProgress,
-    enabled: session.data !== undefined && mayReadPeople,
+    queryFn: () => loadProgress(mayReadPeople),
+    enabled: session.data !== undefined,
   });
   if (query.data === undefined || session.data?.setup_mode === true) return null;
   const { hasPeople, hasPlugin } = query.data;
@@ -68,13 +68,15 @@ function Step({ children, isDone, name }: { name: keyof typeof STEPS; isDone: bo
   );
 }
 
-/** Administrators are known as people, too: only others count. */
-async function loadProgress(): Promise<{ hasPlugin: boolean; hasPeople: boolean }> {
-  const [plugins, users, admins] = await Promise.all([
-    api.GET('/api/admin/plugins', { params: { query: { limit: 1 } } }).then(answered),
+/** Administrators are known as people, too: only others count. Without the right to read people none are asked for. */
+async function loadProgress(mayReadPeople: boolean): Promise<{ hasPlugin: boolean; hasPeople: boolean }> {
+  const plugins = answered(await api.GET('/api/admin/plugins', { params: { query: { limit: 1 } } }));
+  const hasPlugin = plugins.items.length > 0;
+  if (!mayReadPeople) return { hasPlugin, hasPeople: true };
+  const [users, admins] = await Promise.all([
     api.GET('/api/admin/users', { params: { query: { limit: 200 } } }).then(answered),
     api.GET('/api/admin/admins', { params: { query: { limit: 200 } } }).then(answered),
   ]);
   const administrators = new Set(admins.items.map(a => a.global_user_id));
-  return { hasPlugin: plugins.items.length > 0, hasPeople: users.items.some(u => !administrators.has(u.id)) };
+  return { hasPlugin, hasPeople: users.items.some(u => !administrators.has(u.id)) };
 }

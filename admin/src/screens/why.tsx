@@ -33,7 +33,8 @@ export default function Why() {
   });
   const { command, trigger } = calledOf(search, chosen.data?.triggers ?? []);
   const userId = search.user === undefined ? null : Number(search.user);
-  const isAsked = userId !== null && plugin !== undefined && (trigger !== undefined || command !== undefined);
+  const isAsked =
+    userId !== null && plugin !== undefined && !chosen.isPending && (trigger !== undefined || command !== undefined);
   const answer = useQuery({
     queryKey: ['why', userId, plugin, trigger, command],
     queryFn: async () =>
@@ -104,6 +105,10 @@ function calledOf(
   triggers: Schemas['Plugin']['triggers'],
 ): { trigger?: string | undefined; command?: string | undefined } {
   const [first] = triggers;
+  const { trigger: named } = search;
+  // An execution names what it ran, and not whether that is a trigger or a command.
+  const isOf = (type: 'http' | 'messenger'): boolean => triggers.some(x => x.type === type && x.name === named);
+  if (named !== undefined && isOf('messenger') && !isOf('http')) return { command: named };
   if (search.trigger !== undefined || search.command !== undefined || first === undefined) return search;
   return first.type === 'http' ? { trigger: first.name } : { command: first.name };
 }

@@ -220,7 +220,8 @@ export const accessTexts = {
       viewer: { title: 'Viewer', about: 'Sees everything, people too, and changes nothing.' },
       operator: {
         title: 'Operator',
-        about: 'Keeps the service running: outbox, messages, events, suspended triggers, hosts. Sees no people.',
+        about:
+          'Keeps the service running: outbox, messages, events, suspended triggers, hosts. Opens no screen of people.',
       },
       plugin_manager: {
         title: 'Plugin manager',
@@ -333,7 +334,7 @@ export const accessTexts = {
     scope: {
       read: {
         title: 'Read everything but people',
-        about: 'Sees every list, log and setting, but no people. Changes nothing. For monitoring and reports.',
+        about: 'Sees every list, log and setting but those of people. Changes nothing. For monitoring and reports.',
       },
       people: {
         title: 'Read people',

@@ -459,7 +459,7 @@ export const en = {
     dropHere: 'Drop the .wasm file here',
     failed24h: 'Failed in 24 h',
     name: 'Plugin',
-    search: 'Name, email or id',
+    search: 'Name or id',
     state: { enabled: 'enabled', disabled: 'disabled', uploaded: 'not installed' },
     updated: 'Changed',
     upload: 'Upload a plugin',

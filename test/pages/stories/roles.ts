@@ -59,7 +59,7 @@ t.test('an operator keeps the service running, and sees no people', async t => {
   await logIn(page, email, PASSWORD);
   const menu = page.getByRole('navigation');
   await menu.getByRole('link', { name: 'Outbox' }).waitFor();
-  for (const name of ['People', 'Relationships', 'Why?'])
+  for (const name of ['People', 'Roles', 'Relationships', 'Why?'])
     t.equal(await menu.getByRole('link', { name }).count(), 0, name);
   await open('/admin/people');
   await page.getByText('needs the role viewer or access manager or owner; you are operator').waitFor();
