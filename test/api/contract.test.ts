@@ -116,7 +116,17 @@ t.test('the document and the reference page are served, and answered 304 when no
 });
 
 t.test('an answer that is not as documented is found', async t => {
-  const key = { id: 1, name: 'k', public: 'p', scopes: [], made_by: 1, expires_at: null, last_used_at: null };
+  const unrotated = { rotated_at: null, old_secret_until: null };
+  const key = {
+    id: 1,
+    name: 'k',
+    public: 'p',
+    scopes: [],
+    made_by: 1,
+    expires_at: null,
+    last_used_at: null,
+    ...unrotated,
+  };
   const whole = { ...key, created_at: '2026-01-01T00:00:00.000Z' };
   const check = (status: number, value: unknown, type = 'application/json') =>
     contractProblems('GET', '/api/admin/keys/1', status, type, JSON.stringify(value));
