@@ -1,4 +1,5 @@
-import { Accordion, Group, Stack, Text } from '@mantine/core';
+import { Accordion, Anchor, Group, Stack, Text } from '@mantine/core';
+import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { Schemas } from '../api/client.ts';
 import { LinkAnchor } from '../parts/links.tsx';
@@ -6,12 +7,15 @@ import { LinkAnchor } from '../parts/links.tsx';
 export type Person = Schemas['PolicySubject'];
 
 /** What a list shows before one looks for a person by name. */
-const GROUPS_MAX = 20;
-const NAMES_MAX = 50;
+const GROUPS_SHOWN = 20;
+const NAMES_SHOWN = 50;
+/** How many more of either come at once. */
+const MORE = 200;
 
 /** People by the first of their study groups, the largest group first. */
 export function ChangedPeople({ people }: { people: readonly Person[] }) {
   const { t } = useTranslation();
+  const [shown, setShown] = useState(GROUPS_SHOWN);
   const byGroup = new Map<string, { name: string; people: Person[] }>();
   for (const person of people) {
     const [group] = person.groups;
@@ -34,7 +38,7 @@ export function ChangedPeople({ people }: { people: readonly Person[] }) {
   return (
     <Stack gap={4}>
       <Accordion multiple chevronPosition="left" styles={{ control: { paddingInline: 0 }, label: { paddingBlock: 6 } }}>
-        {groups.slice(0, GROUPS_MAX).map(([id, group], k) => (
+        {groups.slice(0, shown).map(([id, group], k) => (
           // It becomes part of ids, which have no spaces.
           <Accordion.Item key={id} value={`group-${k}`}>
             <Accordion.Control>
@@ -53,8 +57,10 @@ export function ChangedPeople({ people }: { people: readonly Person[] }) {
           </Accordion.Item>
         ))}
       </Accordion>
-      {groups.length > GROUPS_MAX && (
-        <Text size="sm">{t('comparePolicy.moreGroups', { count: groups.length - GROUPS_MAX })}</Text>
+      {groups.length > shown && (
+        <Anchor component="button" type="button" size="sm" ta="left" onClick={() => setShown(shown + MORE)}>
+          {t('comparePolicy.moreGroups', { count: groups.length - shown })}
+        </Anchor>
       )}
     </Stack>
   );
@@ -62,13 +68,16 @@ export function ChangedPeople({ people }: { people: readonly Person[] }) {
 
 function Names({ people }: { people: readonly Person[] }) {
   const { t } = useTranslation();
+  const [shown, setShown] = useState(NAMES_SHOWN);
   return (
     <Group gap="xs">
-      {people.slice(0, NAMES_MAX).map(p => (
+      {people.slice(0, shown).map(p => (
         <PersonLink key={p.id} person={p} />
       ))}
-      {people.length > NAMES_MAX && (
-        <Text size="sm">{t('comparePolicy.more', { count: people.length - NAMES_MAX })}</Text>
+      {people.length > shown && (
+        <Anchor component="button" type="button" size="sm" onClick={() => setShown(shown + MORE)}>
+          {t('comparePolicy.more', { count: people.length - shown })}
+        </Anchor>
       )}
     </Group>
   );

@@ -2,6 +2,7 @@ import {
   Accordion,
   Button,
   Card,
+  Checkbox,
   Code,
   Group,
   Select,
@@ -10,6 +11,7 @@ import {
   Table,
   TagsInput,
   Text,
+  TextInput,
   Title,
 } from '@mantine/core';
 import { useState } from 'react';
@@ -30,10 +32,15 @@ const CHOICES = {
   primary_channel: ['TELEGRAM', 'VK'],
 } as const;
 type Choice = keyof typeof CHOICES;
-type Override = { roles: string[] | null; groups: string[] | null } & Record<Choice, string | null>;
+/** What replaces the user's own; null where nothing does, an empty list for none at all. */
+type Override = { roles: string[] | null; groups: string[] | null; external_id: string | null } & Record<
+  Choice,
+  string | null
+>;
 const NONE: Override = {
   roles: null,
   groups: null,
+  external_id: null,
   locale: null,
   nationality_type: null,
   funding_type: null,
@@ -62,6 +69,7 @@ export function TryPolicy({ expression, isBroken }: { expression: string; isBrok
     const attributes = {
       ...(override.roles === null ? {} : { roles: override.roles }),
       ...(override.groups === null ? {} : { groups: override.groups }),
+      ...(override.external_id === null ? {} : { external_id: override.external_id }),
       locale: chosen(CHOICES.locale, override.locale),
       nationality_type: chosen(CHOICES.nationality_type, override.nationality_type),
       funding_type: chosen(CHOICES.funding_type, override.funding_type),
@@ -89,15 +97,29 @@ export function TryPolicy({ expression, isBroken }: { expression: string; isBrok
             <Accordion.Control>{t('tryPolicy.override')}</Accordion.Control>
             <Accordion.Panel>
               <Stack gap="xs">
-                <TagsInput
-                  label="user.roles"
-                  value={override.roles ?? []}
-                  onChange={roles => setOverride({ ...override, roles: roles.length === 0 ? null : roles })}
-                />
-                <TagsInput
-                  label="user.groups"
-                  value={override.groups ?? []}
-                  onChange={groups => setOverride({ ...override, groups: groups.length === 0 ? null : groups })}
+                {(['roles', 'groups'] as const).map(list => (
+                  <div key={list}>
+                    <TagsInput
+                      label={`user.${list}`}
+                      placeholder={override[list] === null ? t('tryPolicy.own') : undefined}
+                      value={override[list] ?? []}
+                      onChange={to => setOverride({ ...override, [list]: to.length === 0 ? null : to })}
+                    />
+                    <Checkbox
+                      mt={6}
+                      size="xs"
+                      label={t(`tryPolicy.no.${list}`)}
+                      checked={override[list]?.length === 0}
+                      onChange={e => setOverride({ ...override, [list]: e.currentTarget.checked ? [] : null })}
+                    />
+                  </div>
+                ))}
+                <TextInput
+                  label="user.external_id"
+                  placeholder={t('tryPolicy.own')}
+                  maxLength={250}
+                  value={override.external_id ?? ''}
+                  onChange={e => setOverride({ ...override, external_id: e.currentTarget.value || null })}
                 />
                 <SimpleGrid cols={{ base: 1, xs: 2 }}>
                   {(['education_form', 'funding_type'] as const).map(a => (

@@ -232,6 +232,11 @@ function Explanation({ answer: a }: { answer: Schemas['AccessExplanation'] }) {
           </Card>
         </Section>
       )}
+      {a.policy === null && failing !== 'roles' && failing !== 'exists' && (
+        <Section title={t('whoElse.title')}>
+          <Text size="sm">{t(failing === undefined ? 'whoElse.everyone' : 'whoElse.noOne')}</Text>
+        </Section>
+      )}
       {a.policy !== null && (
         <Section title={t('whoElse.title')}>
           <WhoElse

@@ -892,6 +892,7 @@ export const en = {
   },
   tryPolicy: {
     graph: 'Asked of the graph',
+    no: { groups: 'In no group', roles: 'Without a role' },
     notNeeded: 'not needed',
     override: 'Change attributes for this trial',
     own: 'as it is',
@@ -913,7 +914,9 @@ export const en = {
     about: 'The service goes over all people and asks the policy of each of them.',
     found_one: 'It lets {{count}} person in.',
     found_other: 'It lets {{count}} people in.',
+    everyone: 'It has no policy: every person whom its other settings admit may.',
     go: 'Find everyone it lets in',
+    noOne: 'No person may, as long as the step above does not hold.',
     roles: 'The roles that the command asks for are needed as well.',
     title: 'Who else may?',
   },

@@ -155,6 +155,15 @@ t.test('a policy is written with the errors of the service, tried as a user, and
     .first()
     .waitFor();
   await page.getByRole('cell', { name: 'has_role("student")', exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Change attributes for this trial' }).click();
+  await page.getByLabel('user.roles').and(page.locator('input')).fill('student');
+  await page.keyboard.press('Enter');
+  await page.getByRole('button', { name: 'Try it' }).click();
+  await page.getByText('lets the user in', { exact: true }).waitFor();
+  await page.getByLabel('Without a role').check();
+  await page.getByRole('button', { name: 'Try it' }).click();
+  await page.getByText('denies', { exact: true }).waitFor();
+  t.same(await axe(), []);
   await page.getByRole('button', { name: 'Compare with what is saved' }).click();
   await page.getByText('2 people looked at.').waitFor();
   await page.getByText('2 lose access').waitFor();
