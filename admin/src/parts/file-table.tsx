@@ -12,6 +12,7 @@ import { Empty } from './empty.tsx';
 import { Facts } from './facts.tsx';
 import { type KeysetQuery, KeysetTable } from './keyset-list.tsx';
 import { LinkAnchor } from './links.tsx';
+import { PersonAnchor } from './person-anchor.tsx';
 import { notifyProblem } from './problem.tsx';
 import { bytesText, numberText } from './quantities.ts';
 import { StateBadge } from './state-badge.tsx';
@@ -122,9 +123,9 @@ function Owner({ file: f }: { file: AnyFile }) {
   const { t } = useTranslation();
   if (f.user_id === null) return t('files.own');
   return (
-    <LinkAnchor to="/admin/people/$user" params={{ user: String(f.user_id) }} size="sm">
+    <PersonAnchor user={f.user_id} size="sm">
       {f.user_name ?? `#${f.user_id}`}
-    </LinkAnchor>
+    </PersonAnchor>
   );
 }
 

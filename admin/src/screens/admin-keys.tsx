@@ -12,8 +12,8 @@ import { Dialog } from '../parts/dialog.tsx';
 import { Empty } from '../parts/empty.tsx';
 import { KeyEnd, KeyFacts } from '../parts/key-expiry.tsx';
 import { type Column, KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
-import { LinkAnchor } from '../parts/links.tsx';
 import { Page } from '../parts/page.tsx';
+import { PersonAnchor } from '../parts/person-anchor.tsx';
 import { notifyDone, notifyProblem } from '../parts/problem.tsx';
 import { When } from '../parts/time.tsx';
 import { AdminKeyForm, AdminKeySecret, DEPLOY_ONE, SCOPES } from './admin-key-form.tsx';
@@ -148,9 +148,9 @@ function useColumns(rotate: (key: Key) => void): ReadonlyArray<Column<Key>> {
       from: 'md',
       cell: k => (
         <>
-          <LinkAnchor to="/admin/people/$user" params={{ user: String(k.made_by) }} size="sm" underline="always">
+          <PersonAnchor user={k.made_by} size="sm" underline="always">
             {names.get(k.made_by) ?? `#${k.made_by}`}
-          </LinkAnchor>
+          </PersonAnchor>
           {session.data?.admin?.global_user_id === k.made_by && (
             <Text span size="sm" c="dimmed">
               {' '}

@@ -22,8 +22,9 @@ import { AdminState, isUnused } from '../parts/admin-state.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { Empty } from '../parts/empty.tsx';
 import { KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
-import { LinkAnchor, LinkButton } from '../parts/links.tsx';
+import { LinkButton } from '../parts/links.tsx';
 import { Page } from '../parts/page.tsx';
+import { PersonAnchor } from '../parts/person-anchor.tsx';
 import { notifyDone, notifyProblem } from '../parts/problem.tsx';
 import { When } from '../parts/time.tsx';
 import { AppointForm } from './appoint-form.tsx';
@@ -80,9 +81,9 @@ export default function Administrators() {
             title: t('admins.name'),
             cell: a => (
               <div>
-                <LinkAnchor to="/admin/people/$user" params={{ user: String(a.global_user_id) }} fw={500}>
+                <PersonAnchor user={a.global_user_id} fw={500}>
                   {nameOf(a)}
-                </LinkAnchor>
+                </PersonAnchor>
                 {a.global_user_id === own && (
                   <Text span size="sm" c="dimmed">
                     {' '}

@@ -5,6 +5,7 @@ import { useRefusal } from '../app/may.tsx';
 import { CopyText } from '../parts/copy.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { LinkAnchor } from '../parts/links.tsx';
+import { PersonAnchor } from '../parts/person-anchor.tsx';
 import { StateDiff } from '../parts/state-diff.tsx';
 import { When } from '../parts/time.tsx';
 import { AUDIT_ACTIONS, OBJECT_TYPES } from './audit-actions.ts';
@@ -52,9 +53,9 @@ export function AuditObject({ entry }: { entry: Pick<Entry, 'object_type' | 'obj
       );
     case 'user':
       return (
-        <LinkAnchor to="/admin/people/$user" params={{ user: id }} {...link}>
+        <PersonAnchor user={Number(id)} {...link}>
           {text}
-        </LinkAnchor>
+        </PersonAnchor>
       );
     case 'outbox':
       return (
@@ -105,9 +106,9 @@ export function AuditDetails({ entry: e }: { entry: Entry }) {
                   e.actor.name
                 )
               ) : (
-                <LinkAnchor to="/admin/people/$user" params={{ user: String(user) }} size="sm">
+                <PersonAnchor user={user} size="sm">
                   {e.actor.name}
-                </LinkAnchor>
+                </PersonAnchor>
               ),
           },
           { label: t('audit.as'), value: t(`audit.kind.${e.actor.kind}`) },

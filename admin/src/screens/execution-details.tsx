@@ -2,7 +2,7 @@ import { Box, Card, Code, Group, Progress, SimpleGrid, Stack, Text } from '@mant
 import { useQuery } from '@tanstack/react-query';
 import { useTranslation } from 'react-i18next';
 import { answered, api } from '../api/client.ts';
-import { May } from '../app/may.tsx';
+import { May, useRefusal } from '../app/may.tsx';
 import { CopyText } from '../parts/copy.tsx';
 import { Details, JsonBlock } from '../parts/details.tsx';
 import { Download } from '../parts/download.tsx';
@@ -68,7 +68,8 @@ export function ExecutionDrawer(props: { plugin: string | null; execution: strin
 /** Leads to the decision about the caller, who must be a user. */
 export function WhyButton({ execution: e }: { execution: Found }) {
   const { t } = useTranslation();
-  if (!e.principal.startsWith('user:')) return null;
+  const refusal = useRefusal()('people');
+  if (!e.principal.startsWith('user:') || refusal !== null) return null;
   return (
     <LinkButton to="/admin/why" search={{ user: e.principal.slice(5), plugin: e.plugin_id, trigger: e.trigger }}>
       {t('nav.why')}

@@ -15,6 +15,7 @@ import { FilterText } from '../parts/filter-text.tsx';
 import { KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
 import { LinkAnchor } from '../parts/links.tsx';
 import { Page } from '../parts/page.tsx';
+import { PersonAnchor } from '../parts/person-anchor.tsx';
 import { notifyDone, notifyProblem } from '../parts/problem.tsx';
 import { StateBadge } from '../parts/state-badge.tsx';
 import { When } from '../parts/time.tsx';
@@ -204,9 +205,9 @@ function OneMessage({ message: m }: { message: Message }) {
             : {
                 label: t('files.user'),
                 value: (
-                  <LinkAnchor to="/admin/people/$user" params={{ user: String(m.user_id) }} size="sm">
+                  <PersonAnchor user={m.user_id} size="sm">
                     #{m.user_id}
-                  </LinkAnchor>
+                  </PersonAnchor>
                 ),
               },
           { label: t('messages.source'), value: t(`messages.sources.${m.source}`) },

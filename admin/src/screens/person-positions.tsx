@@ -30,6 +30,7 @@ export function PersonPositions({ person }: { person: User }) {
             {[known?.email, known?.phone].map(
               address => typeof address === 'string' && <CopyText key={address} value={address} />,
             )}
+            {known?.is_active === false && <Text size="sm">{t('personPositions.gone')}</Text>}
             {positions.length === 0 && (
               <Text size="sm">{t(known === null ? 'personPositions.unknown' : 'personPositions.empty')}</Text>
             )}

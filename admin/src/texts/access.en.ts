@@ -112,7 +112,8 @@ export const accessTexts = {
     },
     status: { expelled: 'expelled', graduated: 'graduated', leave: 'on leave', studying: 'studying' },
     title: 'In the university',
-    unknown: 'The university data have no person with this university id.',
+    gone: 'The last import did not have this person any more.',
+    unknown: 'The university data do not know this person.',
   },
   personRoles: {
     about:
