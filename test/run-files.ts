@@ -196,7 +196,7 @@ async function runFile(file: string, log: string, watched: Watched, options: Run
   // The library takes both for passed: a test with its option `todo`, which is still to be written or mended, and one that
   // is switched off. Here they fail their file.
   if (problem === null && count('todo') > 0)
-    problem = `${count('todo')} of its tests are marked TODO; write or mend them`;
+    problem = `tests with the option todo: ${count('todo')}; write or mend them`;
   if (problem === null && leftOut.length < count('skip')) problem = 'a test is left out without a reason';
   return {
     file,
