@@ -124,6 +124,7 @@ export const serviceKeys = resource('Service keys', 'Credentials of servers that
     body: rotation,
     idempotency: 'secret',
     replies: { 200: withSecret },
+    refusals: ['conflict'],
     example: { body: { overlap_seconds: 3600 } },
   },
   revoke: {

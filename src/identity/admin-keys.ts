@@ -5,7 +5,7 @@ import { LOCKS, lockForTransaction } from '../db/locks.ts';
 import { RowLookup } from '../db/row-lookup.ts';
 import { findAdmin } from './admin-accounts.ts';
 import { scopeBeyond, scopesOf } from './admin-roles.ts';
-import { findByBearer, makeBearer, makeSecret } from './bearer-secret.ts';
+import { assertNotExpired, findByBearer, makeBearer, makeSecret, oldSecretOf } from './bearer-secret.ts';
 import { notifyIdentity } from './identity-changes.ts';
 
 /** A credential of a program that calls the admin API. */
@@ -114,7 +114,7 @@ export async function verifyAdminKey(
     prefix,
     nowMs,
     publicPart => BY_PUBLIC.find(db, publicPart),
-    r => (r.old_until !== null && r.old_until.getTime() > nowMs ? r.old_secret_sha256 : null),
+    r => oldSecretOf(r, nowMs),
   );
   return row === undefined ? undefined : toKey(row);
 }
@@ -171,8 +171,7 @@ export async function rotateAdminKey(
         'forbidden',
         'only the administrator who made the key rotates it; revoke it, and make one of your own',
       );
-    if (before.expiresAt !== null && before.expiresAt.getTime() <= Date.now())
-      throw new ServiceError('conflict', 'the key has expired; make a new one');
+    assertNotExpired(before);
     const { rows: changed } = await client.query<KeySql>(
       `UPDATE admin_keys SET old_secret_sha256 = secret_sha256, old_until = least(now() + make_interval(secs => $2), expires_at),
          secret_sha256 = $3, rotated_at = now() WHERE id = $1 RETURNING *`,

@@ -1,4 +1,5 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { ServiceError } from '../base/errors.ts';
 
 /**
  * `<prefix><public>.<secret>`: 12 random bytes identify the credential, 32 prove it (docs/identity.md "Credentials").
@@ -33,6 +34,19 @@ function parseBearer(text: string, prefix: string): { public: string; secret: st
 
 /** Columns that every table of credentials has. */
 export type BearerRow = { secret_sha256: Buffer; expires_at: Date | null };
+
+/** Columns that tables of credentials have whose secret can be rotated. */
+export type RotatedRow = { old_secret_sha256: Buffer | null; old_until: Date | null };
+
+/** The hash of the secret before the last rotation, as long as it is valid. */
+export const oldSecretOf = (row: RotatedRow, nowMs: number): Buffer | null =>
+  row.old_until !== null && row.old_until.getTime() > nowMs ? row.old_secret_sha256 : null;
+
+/** @throws ServiceError `conflict` for a credential that has expired: a new secret of it would be refused at once */
+export function assertNotExpired({ expiresAt }: { expiresAt: Date | null }): void {
+  if (expiresAt !== null && expiresAt.getTime() <= Date.now())
+    throw new ServiceError('conflict', 'the key has expired; make a new one');
+}
 
 /**
  * Finds the row of a credential; undefined if the text has another format, the row is missing or expired, or the secret

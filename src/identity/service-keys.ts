@@ -1,8 +1,7 @@
 import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
-import { ServiceError } from '../base/errors.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { RowLookup } from '../db/row-lookup.ts';
-import { findByBearer, makeBearer, makeSecret } from './bearer-secret.ts';
+import { assertNotExpired, findByBearer, makeBearer, makeSecret, oldSecretOf } from './bearer-secret.ts';
 import { notifyIdentity } from './identity-changes.ts';
 
 /** The trigger name of a scope for all triggers of a plugin, including those of later versions. */
@@ -125,7 +124,7 @@ export async function verifyServiceKey(
     prefix,
     nowMs,
     publicPart => BY_PUBLIC.find(db, publicPart),
-    r => (r.old_until !== null && r.old_until.getTime() > nowMs ? r.old_secret_sha256 : null),
+    r => oldSecretOf(r, nowMs),
   );
   return row === undefined ? undefined : toKey(row);
 }
@@ -140,6 +139,7 @@ export async function listServiceKeys(db: Queryable, before: number, limit: numb
  * Gives a key a new secret. The old one stays valid for the overlap.
  *
  * @returns the key with its new text, or undefined if there is no such key
+ * @throws ServiceError `conflict` for a key that has expired
  */
 export async function rotateServiceKey(
   db: Database,
@@ -153,8 +153,7 @@ export async function rotateServiceKey(
     await client.query('SELECT 1 FROM service_keys WHERE id = $1 FOR UPDATE', [id]);
     const before = await findServiceKey(client, id);
     if (before === undefined) return undefined;
-    if (before.expiresAt !== null && before.expiresAt.getTime() <= Date.now())
-      throw new ServiceError('conflict', 'the key has expired; make a new one');
+    assertNotExpired(before);
     await client.query(
       `UPDATE service_keys SET old_secret_sha256 = secret_sha256, old_until = least(now() + make_interval(secs => $2), expires_at),
          secret_sha256 = $3, rotated_at = now() WHERE id = $1`,

@@ -286,6 +286,12 @@ t.test('a rotated key keeps its old secret only for the overlap, and last-used t
   await db.query("UPDATE service_keys SET old_until = now() - interval '1 second'");
   const third = String((await s.admin('POST', `/service-keys/${made.json.id}/rotate`, {})).json.key);
   t.same([await use(first), await use(second), await use(third)], [401, 401, 200]);
+  const rotate = (body: unknown) => s.admin('POST', `/service-keys/${made.json.id}/rotate`, body);
+  await db.query("UPDATE service_keys SET expires_at = now() + interval '1 minute'");
+  const last = (await rotate({ overlap_seconds: 600 })).json;
+  t.equal(last.old_secret_until, last.expires_at, 'no secret outlives its key');
+  await db.query("UPDATE service_keys SET expires_at = now() - interval '1 second'");
+  t.match((await rotate({})).json, { status: 409, detail: /the key has expired; make a new one/ });
   await s.service.stop(1000);
   const { rows } = await db.query<{ last_used_at: Date | null }>('SELECT last_used_at FROM service_keys');
   t.ok(rows[0]?.last_used_at);
