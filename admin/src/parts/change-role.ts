@@ -1,7 +1,10 @@
 import { notifications } from '@mantine/notifications';
 import { useQueryClient } from '@tanstack/react-query';
 import type { TFunction } from 'i18next';
+import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
+import { confirmed } from '../api/questions.ts';
+import { notifyDone, notifyProblem } from './problem.tsx';
 
 export const ROLE_KINDS = ['database', 'system', 'global', 'plugin'] as const;
 export type RoleKind = (typeof ROLE_KINDS)[number];
@@ -38,4 +41,26 @@ export function notifyGiven(t: TFunction, role: string, { delivered, warnings }:
     message: notes.join(' '),
     ...(warnings.length > 0 ? { autoClose: 15_000 } : {}),
   });
+}
+
+/** Takes a role from a person, once that is confirmed, and says what became of it. */
+export function useTakeRole(): (
+  person: { id: number; name: string },
+  role: NamedRole,
+  origin: 'import' | 'manual',
+) => Promise<void> {
+  const { t } = useTranslation();
+  const change = useChangeRole();
+  return async ({ id, name }, role, origin) => {
+    const text = origin === 'import' ? 'personRoles.takeImportText' : 'personRoles.takeText';
+    const words = { name, role: role.role };
+    const question = { title: t('personRoles.take'), text: t(text, words), action: t('personRoles.take') };
+    if (!(await confirmed({ ...question, isDangerous: true }))) return;
+    try {
+      await change(id, role, false);
+      notifyDone(t('personRoles.taken', words));
+    } catch (problem) {
+      notifyProblem(problem);
+    }
+  };
 }

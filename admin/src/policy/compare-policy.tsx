@@ -1,5 +1,5 @@
 import { Alert, Button, Card, Group, Progress, Stack, Text, Title } from '@mantine/core';
-import { useEffect, useRef, useState } from 'react';
+import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api } from '../api/client.ts';
 import { May } from '../app/may.tsx';
@@ -8,6 +8,7 @@ import { numberText } from '../parts/quantities.ts';
 import { ChangedPeople } from './changed-people.tsx';
 import { type Compared, compareAll, NOTHING_COMPARED } from './compare-all.ts';
 import { type RecordedCalls, RecordedCallsAnswer } from './recorded-calls.tsx';
+import { useRun } from './use-run.ts';
 
 const DAYS = 7;
 
@@ -27,29 +28,17 @@ export function ComparePolicy(props: {
   const { draft, isBroken, plugin, saved, trigger } = props;
   const { t } = useTranslation();
   const [found, setFound] = useState<Found | null>(null);
-  const [error, setError] = useState<unknown>(null);
-  const [isRunning, setRunning] = useState(false);
-  const turn = useRef<AbortController | null>(null);
+  const { error, isRunning, start, stop } = useRun();
   const isSame = draft.trim() === saved.trim();
-  useEffect(() => () => turn.current?.abort(), []);
-  const run = async (): Promise<void> => {
-    turn.current = new AbortController();
-    const { signal } = turn.current;
-    setRunning(true);
-    setError(null);
-    setFound({ ...NOTHING_COMPARED, recorded: null });
-    try {
+  const compare = (): void =>
+    start(async signal => {
+      setFound({ ...NOTHING_COMPARED, recorded: null });
       const compared = await compareAll({ before: saved, after: draft }, signal, known =>
         setFound({ ...known, recorded: null }),
       );
       const body = { plugin, trigger, expression: draft, days: DAYS };
       setFound({ ...compared, recorded: answered(await api.POST('/api/admin/policies/rehearse', { body, signal })) });
-    } catch (problem) {
-      if (!signal.aborted) setError(problem);
-    } finally {
-      setRunning(false);
-    }
-  };
+    });
   return (
     <Card withBorder>
       <Stack gap="sm">
@@ -61,12 +50,12 @@ export function ComparePolicy(props: {
         </Text>
         <Group>
           <May need="people" isInline>
-            <Button variant="light" onClick={() => void run()} loading={isRunning} disabled={isSame || isBroken}>
+            <Button variant="light" onClick={compare} loading={isRunning} disabled={isSame || isBroken}>
               {t('comparePolicy.go')}
             </Button>
           </May>
           {isRunning && (
-            <Button variant="subtle" onClick={() => turn.current?.abort()}>
+            <Button variant="subtle" onClick={stop}>
               {t('comparePolicy.stop')}
             </Button>
           )}

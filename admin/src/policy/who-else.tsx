@@ -1,11 +1,12 @@
 import { Button, Group, Stack, Text } from '@mantine/core';
-import { useEffect, useRef, useState } from 'react';
+import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { ProblemAlert } from '../parts/problem.tsx';
 import { numberText } from '../parts/quantities.ts';
 import { ChangedPeople } from './changed-people.tsx';
 import { type Compared, compareAll, NOTHING_COMPARED } from './compare-all.ts';
 import { ComparingProgress } from './compare-policy.tsx';
+import { useRun } from './use-run.ts';
 
 /** Against it, everyone whom a policy lets in gains. */
 const LETS_NO_ONE_IN = 'false';
@@ -14,35 +15,23 @@ const LETS_NO_ONE_IN = 'false';
 export function WhoElse({ expression, hasRoles }: { expression: string; hasRoles: boolean }) {
   const { t } = useTranslation();
   const [found, setFound] = useState<Compared | null>(null);
-  const [error, setError] = useState<unknown>(null);
-  const [isRunning, setRunning] = useState(false);
-  const turn = useRef<AbortController | null>(null);
-  useEffect(() => () => turn.current?.abort(), []);
-  const run = async (): Promise<void> => {
-    turn.current = new AbortController();
-    const { signal } = turn.current;
-    setRunning(true);
-    setError(null);
-    setFound(NOTHING_COMPARED);
-    try {
+  const { error, isRunning, start, stop } = useRun();
+  const find = (): void =>
+    start(async signal => {
+      setFound(NOTHING_COMPARED);
       await compareAll({ before: LETS_NO_ONE_IN, after: expression }, signal, setFound);
-    } catch (problem) {
-      if (!signal.aborted) setError(problem);
-    } finally {
-      setRunning(false);
-    }
-  };
+    });
   return (
     <Stack gap="sm" align="flex-start">
       <Text size="sm">
         {t('whoElse.about')} {hasRoles && t('whoElse.roles')}
       </Text>
       <Group>
-        <Button size="xs" variant="default" onClick={() => void run()} loading={isRunning}>
+        <Button size="xs" variant="default" onClick={find} loading={isRunning}>
           {t('whoElse.go')}
         </Button>
         {isRunning && (
-          <Button size="xs" variant="subtle" onClick={() => turn.current?.abort()}>
+          <Button size="xs" variant="subtle" onClick={stop}>
             {t('comparePolicy.stop')}
           </Button>
         )}

@@ -58,7 +58,9 @@ export function PolicyWorkbench(props: {
       setSaving(false);
     }
   };
-  const refusal = useRefusal()('access');
+  const refusalOf = useRefusal();
+  const refusal = refusalOf('access');
+  const mayReadPeople = refusalOf('people') === null;
   const isChanged = draft !== saved;
   useBlocker({
     disabled: !isChanged,
@@ -104,7 +106,7 @@ export function PolicyWorkbench(props: {
         </Text>
         {refusal !== null && (
           <Text size="sm" c="dimmed" role="note">
-            {t('policy.onlyTry')} {refusal}
+            {t(mayReadPeople ? 'policy.onlyTry' : 'policy.onlyWrite')} {refusal}
           </Text>
         )}
         <ProblemAlert error={error} />

@@ -5,9 +5,15 @@ import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
 import { ApiProblem } from '../api/problem.ts';
-import { confirmed } from '../api/questions.ts';
 import { May } from '../app/may.tsx';
-import { type NamedRole, notifyGiven, ROLE_KINDS, type RoleKind, useChangeRole } from '../parts/change-role.ts';
+import {
+  type NamedRole,
+  notifyGiven,
+  ROLE_KINDS,
+  type RoleKind,
+  useChangeRole,
+  useTakeRole,
+} from '../parts/change-role.ts';
 import { Empty } from '../parts/empty.tsx';
 import { LinkAnchor } from '../parts/links.tsx';
 import { Loaded } from '../parts/loaded.tsx';
@@ -57,18 +63,7 @@ export default function PersonRoles({ person }: { person: User }) {
 function Roles({ items, person }: { person: User; items: readonly Role[] }) {
   const { t } = useTranslation();
   const change = useChangeRole();
-  const take = async (r: Role): Promise<void> => {
-    const text = r.origin === 'import' ? 'personRoles.takeImportText' : 'personRoles.takeText';
-    const words = { name: nameOf(person), role: r.role };
-    const question = { title: t('personRoles.take'), text: t(text, words), action: t('personRoles.take') };
-    if (!(await confirmed({ ...question, isDangerous: true }))) return;
-    try {
-      await change(person.id, namedOf(r), false);
-      notifyDone(t('personRoles.taken', words));
-    } catch (problem) {
-      notifyProblem(problem);
-    }
-  };
+  const take = useTakeRole();
   const keep = async (r: Role): Promise<void> => {
     try {
       await change(person.id, namedOf(r), true);
@@ -136,7 +131,12 @@ function Roles({ items, person }: { person: User; items: readonly Role[] }) {
                     </Button>
                   )}
                   <May need="access" isInline>
-                    <Button size="compact-sm" variant="light" color="red" onClick={() => void take(r)}>
+                    <Button
+                      size="compact-sm"
+                      variant="light"
+                      color="red"
+                      onClick={() => void take({ id: person.id, name: nameOf(person) }, namedOf(r), r.origin)}
+                    >
                       {t('personRoles.take')}
                     </Button>
                   </May>

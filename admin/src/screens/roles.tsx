@@ -5,10 +5,16 @@ import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
 import { ApiProblem } from '../api/problem.ts';
-import { confirmed } from '../api/questions.ts';
 import { May } from '../app/may.tsx';
 import { useSearchState } from '../app/use-search-state.ts';
-import { type NamedRole, notifyGiven, ROLE_KINDS, type RoleKind, useChangeRole } from '../parts/change-role.ts';
+import {
+  type NamedRole,
+  notifyGiven,
+  ROLE_KINDS,
+  type RoleKind,
+  useChangeRole,
+  useTakeRole,
+} from '../parts/change-role.ts';
 import { Details } from '../parts/details.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { Empty } from '../parts/empty.tsx';
@@ -17,7 +23,7 @@ import { LinkAnchor } from '../parts/links.tsx';
 import { OriginBadge } from '../parts/origin-badge.tsx';
 import { Page } from '../parts/page.tsx';
 import { PluginPicker } from '../parts/plugin-picker.tsx';
-import { notifyDone, notifyProblem, ProblemAlert } from '../parts/problem.tsx';
+import { ProblemAlert } from '../parts/problem.tsx';
 import { RoleField } from '../parts/role-field.tsx';
 import { When } from '../parts/time.tsx';
 import { UserPicker } from '../parts/user-picker.tsx';
@@ -201,7 +207,7 @@ function KnownRoleField(props: { kind: RoleKind; value: string; onChange: (role:
 
 function Holders({ role: r }: { role: NamedRole }) {
   const { t } = useTranslation();
-  const change = useChangeRole();
+  const take = useTakeRole();
   const of = r.plugin === null ? { kind: r.kind } : { kind: r.kind, plugin: r.plugin };
   const list = useKeyset<Holder, { items: Holder[] }>(['roles', 'holders', r.kind, r.plugin, r.role], async cursor =>
     answered(
@@ -210,18 +216,6 @@ function Holders({ role: r }: { role: NamedRole }) {
       }),
     ),
   );
-  const take = async (h: Holder, name: string): Promise<void> => {
-    const text = h.origin === 'import' ? 'personRoles.takeImportText' : 'personRoles.takeText';
-    const words = { name, role: r.role };
-    const question = { title: t('personRoles.take'), text: t(text, words), action: t('personRoles.take') };
-    if (!(await confirmed({ ...question, isDangerous: true }))) return;
-    try {
-      await change(h.user, r, false);
-      notifyDone(t('personRoles.taken', words));
-    } catch (problem) {
-      notifyProblem(problem);
-    }
-  };
   return (
     <KeysetTable
       label={t('roles.holders')}
@@ -254,7 +248,7 @@ function Holders({ role: r }: { role: NamedRole }) {
                 size="compact-sm"
                 variant="light"
                 color="red"
-                onClick={() => void take(h, nameOf({ ...h, id: h.user }))}
+                onClick={() => void take({ id: h.user, name: nameOf({ ...h, id: h.user }) }, r, h.origin)}
               >
                 {t('personRoles.take')}
               </Button>

@@ -862,6 +862,7 @@ export const en = {
   },
   policy: {
     onlyTry: 'You can write and try a policy here, but not save it.',
+    onlyWrite: 'You can write a policy here and see what is wrong with it, but neither try nor save it.',
     leave: 'Leave without saving',
     leaveText: 'The policy you have written is not saved.',
     leaveTitle: 'Leave this page?',
