@@ -7,6 +7,7 @@ import { EditorView, keymap, placeholder } from '@codemirror/view';
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useRef } from 'react';
 import { answered, api } from '../api/client.ts';
+import { useRefusal } from '../app/may.tsx';
 import { styleNonce } from '../app/theme.ts';
 import { completionsOf, policyColours, policyLanguage, type Vocabulary } from './language.ts';
 
@@ -139,7 +140,11 @@ export default function PolicyEditor(props: {
   return <div ref={place} />;
 }
 
+/** How many ids a completion offers. */
+const IDS_SHOWN = 20;
+
 function useVocabulary(): Vocabulary {
+  const maySee = useRefusal()('people') === null;
   const roles = useQuery({
     queryKey: ['roles'],
     queryFn: async () => answered(await api.GET('/api/admin/roles')),
@@ -157,5 +162,13 @@ function useVocabulary(): Vocabulary {
       permissions: d.permissions.map(p => p.name),
       relations: d.relations.map(r => r.name),
     })),
+    async find(type, search) {
+      if (!maySee || schema.data?.definitions.some(d => d.name === type) !== true) return [];
+      const query = { type, search, limit: IDS_SHOWN };
+      const { data } = await api
+        .GET('/api/admin/relationships/objects', { params: { query } })
+        .catch(() => ({ data: undefined }));
+      return data?.items ?? [];
+    },
   };
 }

@@ -8,6 +8,8 @@ import { readable } from '../app/theme.ts';
 export type Vocabulary = {
   roles: readonly string[];
   objects: ReadonlyArray<{ name: string; permissions: readonly string[]; relations: readonly string[] }>;
+  /** Objects of a type, or people, whose name has this part or whose id begins so; none for who may not see them. */
+  find(type: string, search: string): Promise<ReadonlyArray<{ id: string; name: string | null }>>;
 };
 
 /** Attributes of `user` with the values they may have (docs/authorization.md "What a policy knows"). */
@@ -78,8 +80,25 @@ export const policyColours = syntaxHighlighting(
 const options = (labels: readonly string[], type: string, detail?: string): Completion[] =>
   labels.map(label => ({ label, type, ...(detail === undefined ? {} : { detail }) }));
 
-/** What the quoted text in front of the cursor may be: which argument of which function, or a value of which attribute. */
-function inQuotes(before: string, { objects, roles }: Vocabulary): Completion[] {
+/** The type of the objects whose ids an attribute holds. */
+const IDS_OF: Readonly<Record<string, string>> = { external_id: 'user', groups: 'study_group' };
+
+/** Of which type the id in quotes is: the last argument of a check, or a value of an attribute with ids; null for another text. */
+function typeOfId(before: string, after: string): string | null {
+  const called = LAST_ARGUMENT.exec(before)?.[1];
+  if (called !== undefined) return called;
+  const attribute = COMPARED.exec(before)?.[1] ?? IN_ATTRIBUTE.exec(after)?.[1];
+  return IDS_OF[attribute ?? ''] ?? null;
+}
+
+/** The type in front of the id: `check("view_all", "faculty", "` and `is_member("study_group", "`. */
+const LAST_ARGUMENT = /\b(?:check\(\s*["'][^"']*["']\s*,|is_member\()\s*["']([\w-]+)["']\s*,\s*["'][^"']*$/;
+/** An attribute in front of a value it is compared with, and one behind a value it may hold: `"cs-101" in user.groups`. */
+const COMPARED = /user\.(\w+)\s*(?:[=!]=|in)\s*\[?[^&|]*["'][^"']*$/;
+const IN_ATTRIBUTE = /^[^"']*["']\s*in\s+user\.(\w+)/;
+
+/** What the quoted text around the cursor may be: which argument of which function, or a value of which attribute. */
+function inQuotes(before: string, after: string, { objects, roles }: Vocabulary): Completion[] {
   const call = /\b(check|is_member|has_role|has_any_role)\(([^()]*)$/.exec(before);
   if (call !== null) {
     const [, name, given = ''] = call;
@@ -100,19 +119,46 @@ function inQuotes(before: string, { objects, roles }: Vocabulary): Completion[] 
       );
     return [];
   }
-  const compared = /user\.(\w+)\s*(?:[=!]=|in)\s*\[?[^&|]*["']\w*$/.exec(before);
-  return compared === null ? [] : options(ATTRIBUTES[compared[1] ?? ''] ?? [], 'enum');
+  const attribute = COMPARED.exec(before)?.[1] ?? IN_ATTRIBUTE.exec(after)?.[1] ?? '';
+  return attribute === 'roles'
+    ? options(roles, 'constant', i18next.t('policy.role'))
+    : options(ATTRIBUTES[attribute] ?? [], 'enum');
 }
 
-/** Completions of a policy: attributes with their values, functions, roles, object types and permissions. */
+/** Ids as the service finds them, with the names they have. */
+async function idsIn(
+  { find }: Vocabulary,
+  type: string,
+  search: string,
+  from: number,
+): Promise<CompletionResult | null> {
+  const found = await find(type, search);
+  const labels = found.map(
+    ({ id, name }): Completion => ({
+      ...{ label: id, apply: id.replace(/["'\\]/g, '\\$&'), type: 'text' },
+      ...(name === null ? {} : { detail: name }),
+    }),
+  );
+  // What fits is what the service found: the name may hold what is typed.
+  return labels.length === 0 ? null : { from, options: labels, filter: false };
+}
+
+/** Completions of a policy: attributes with their values, functions, roles, object types, permissions, and ids with their names. */
 export const completionsOf =
   (vocabulary: () => Vocabulary) =>
-  (context: CompletionContext): CompletionResult | null => {
+  (context: CompletionContext): CompletionResult | Promise<CompletionResult | null> | null => {
     const line = context.state.doc.lineAt(context.pos);
     const before = line.text.slice(0, context.pos - line.from);
+    const after = line.text.slice(context.pos - line.from);
     const quoted = /["']([^"']*)$/.exec(before);
     const isQuoted = quoted !== null && (before.match(/["']/g)?.length ?? 0) % 2 === 1;
-    if (isQuoted) return { from: context.pos - (quoted[1]?.length ?? 0), options: inQuotes(before, vocabulary()) };
+    if (isQuoted) {
+      const text = quoted[1] ?? '';
+      const from = context.pos - text.length;
+      const type = typeOfId(before, after);
+      if (type !== null) return idsIn(vocabulary(), type, text, from);
+      return { from, options: inQuotes(before, after, vocabulary()) };
+    }
     const member = /\buser\.(\w*)$/.exec(before);
     if (member !== null)
       return {

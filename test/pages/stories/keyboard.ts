@@ -121,7 +121,10 @@ t.test('from setup to the first call with the keyboard alone', async t => {
 });
 
 t.test('a policy is written with completion, compared, saved and restored with the keyboard alone', async t => {
-  const { errors, open, page } = await startAdminBrowser(t, { sample: true, people: [{ display_name: 'Grace' }] });
+  const { errors, open, page } = await startAdminBrowser(t, {
+    sample: true,
+    people: [{ display_name: 'Grace', external_id: 's-1906' }],
+  });
   await open('/admin/plugins/hello/triggers/greet');
   const editor = page.locator('.cm-content');
   const write = async (text: string, completed: string): Promise<void> => {
@@ -146,6 +149,9 @@ t.test('a policy is written with completion, compared, saved and restored with t
   await pressEnter(page, page.getByRole('button', { name: 'Compare with what is saved' }));
   await page.getByText('2 lose access').waitFor();
   await save();
+  // Ids are found by the names of what they stand for.
+  await write('user.external_id == "grac', 'Grace');
+  t.equal(await editor.textContent(), 'user.external_id == "s-1906"');
   await write('has_ro', 'has_role');
   await page.keyboard.type('dean');
   await page.keyboard.press('Escape');
