@@ -2,6 +2,7 @@ import { Badge, Button, Code, Group, Select, Stack, Text, Textarea, TextInput } 
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { Schemas } from '../api/client.ts';
+import { useRefusal } from '../app/may.tsx';
 import { useSession } from '../app/session.ts';
 import { CopyText } from './copy.tsx';
 import { LinkAnchor } from './links.tsx';
@@ -23,6 +24,7 @@ export function TryTrigger({
 }) {
   const { t } = useTranslation();
   const own = useSession().data?.admin?.global_user_id;
+  const mayAsk = useRefusal()('people') === null;
   const http = triggers.filter((x): x is HttpTrigger => x.type === 'http');
   const [name, setName] = useState(http[0]?.name ?? '');
   const trigger = http.find(x => x.name === name) ?? http[0];
@@ -117,13 +119,19 @@ export function TryTrigger({
           {(answer.status === 401 || answer.status === 403) && (
             <Group gap="xs" mt={6}>
               <Text size="sm">{t('try.refused')}</Text>
-              <LinkAnchor
-                to="/admin/why"
-                search={{ user: own === undefined ? undefined : String(own), plugin: pluginId, trigger: trigger.name }}
-                size="sm"
-              >
-                {t('nav.why')}
-              </LinkAnchor>
+              {mayAsk && (
+                <LinkAnchor
+                  to="/admin/why"
+                  search={{
+                    user: own === undefined ? undefined : String(own),
+                    plugin: pluginId,
+                    trigger: trigger.name,
+                  }}
+                  size="sm"
+                >
+                  {t('nav.why')}
+                </LinkAnchor>
+              )}
             </Group>
           )}
         </div>

@@ -5,10 +5,11 @@ import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas, tagOf } from '../api/client.ts';
 import { May } from '../app/may.tsx';
-import { LinkButton, PluginCrumbs } from '../parts/links.tsx';
+import { PluginCrumbs } from '../parts/links.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { Page } from '../parts/page.tsx';
 import { notifyDone, notifyProblem } from '../parts/problem.tsx';
+import { WhyButton } from '../parts/why-button.tsx';
 import { PolicyWorkbench } from '../policy/workbench.tsx';
 import { Section } from './review.tsx';
 
@@ -46,11 +47,7 @@ export default function CommandScreen() {
           title={`/${name}`}
           crumbs={<PluginCrumbs id={id} tab="access" />}
           about={settings.description}
-          actions={
-            <LinkButton variant="default" to="/admin/why" search={{ plugin: id, command: name }}>
-              {t('nav.why')}
-            </LinkButton>
-          }
+          actions={<WhyButton search={{ plugin: id, command: name }} />}
         >
           <Roles
             settings={settings}

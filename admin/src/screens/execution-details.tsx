@@ -2,7 +2,7 @@ import { Box, Card, Code, Group, Progress, SimpleGrid, Stack, Text } from '@mant
 import { useQuery } from '@tanstack/react-query';
 import { useTranslation } from 'react-i18next';
 import { answered, api } from '../api/client.ts';
-import { May, useRefusal } from '../app/may.tsx';
+import { May } from '../app/may.tsx';
 import { CopyText } from '../parts/copy.tsx';
 import { Details, JsonBlock } from '../parts/details.tsx';
 import { Download } from '../parts/download.tsx';
@@ -11,6 +11,7 @@ import { Loaded } from '../parts/loaded.tsx';
 import { OutcomeBadge } from '../parts/outcome-badge.tsx';
 import { bytesText, durationText, numberText } from '../parts/quantities.ts';
 import { When } from '../parts/time.tsx';
+import { WhyButton } from '../parts/why-button.tsx';
 import { Section } from './review.tsx';
 
 const PAGE_BYTES = 65_536;
@@ -56,7 +57,7 @@ export function ExecutionDrawer(props: { plugin: string | null; execution: strin
               >
                 {t('executions.open')}
               </LinkButton>
-              <WhyButton execution={e} />
+              <WhyOfExecution execution={e} />
             </Group>
           </>
         )}
@@ -66,16 +67,10 @@ export function ExecutionDrawer(props: { plugin: string | null; execution: strin
 }
 
 /** Leads to the decision about the caller, who must be a user. */
-export function WhyButton({ execution: e }: { execution: Found }) {
-  const { t } = useTranslation();
-  const refusal = useRefusal()('people');
-  if (!e.principal.startsWith('user:') || refusal !== null) return null;
-  return (
-    <LinkButton to="/admin/why" search={{ user: e.principal.slice(5), plugin: e.plugin_id, trigger: e.trigger }}>
-      {t('nav.why')}
-    </LinkButton>
-  );
-}
+export const WhyOfExecution = ({ execution: e }: { execution: Found }) =>
+  e.principal.startsWith('user:') ? (
+    <WhyButton search={{ user: e.principal.slice(5), plugin: e.plugin_id, trigger: e.trigger }} />
+  ) : null;
 
 /** How an execution ended and why, where its time went, what it wrote to its log. */
 export function ExecutionDetails({ execution: e }: { execution: Found }) {

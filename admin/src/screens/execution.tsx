@@ -4,7 +4,7 @@ import { NotFound } from '../app/not-found.tsx';
 import { LinkButton, PluginCrumbs } from '../parts/links.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { Page } from '../parts/page.tsx';
-import { ExecutionDetails, isExecutionNumber, useExecution, WhyButton } from './execution-details.tsx';
+import { ExecutionDetails, isExecutionNumber, useExecution, WhyOfExecution } from './execution-details.tsx';
 
 /** One execution on a page of its own. */
 export default function ExecutionScreen() {
@@ -28,7 +28,7 @@ export default function ExecutionScreen() {
               >
                 {t('executions.likeIt')}
               </LinkButton>
-              <WhyButton execution={e} />
+              <WhyOfExecution execution={e} />
             </>
           }
         >

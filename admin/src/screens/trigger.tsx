@@ -7,10 +7,11 @@ import { answered, api, type Schemas, tagOf } from '../api/client.ts';
 import { May } from '../app/may.tsx';
 import { AccessBadge } from '../parts/access-badge.tsx';
 import { CopyText } from '../parts/copy.tsx';
-import { LinkButton, PluginCrumbs } from '../parts/links.tsx';
+import { PluginCrumbs } from '../parts/links.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { Page } from '../parts/page.tsx';
 import { notifyDone, notifyProblem } from '../parts/problem.tsx';
+import { WhyButton } from '../parts/why-button.tsx';
 import { PolicyWorkbench } from '../policy/workbench.tsx';
 import { Activity } from './activity.tsx';
 import { Section } from './review.tsx';
@@ -52,11 +53,7 @@ export default function TriggerScreen() {
               <CopyText value={`${location.origin}/api/triggers/http/${id}${settings.path}`} />
             </Group>
           }
-          actions={
-            <LinkButton variant="default" to="/admin/why" search={{ plugin: id, trigger: name }}>
-              {t('nav.why')}
-            </LinkButton>
-          }
+          actions={<WhyButton search={{ plugin: id, trigger: name }} />}
         >
           <Section title={t('access.policy')} about={t('policy.about')}>
             <PolicyWorkbench

@@ -290,6 +290,7 @@ export const dataTexts = {
       endingMore_one: 'and {{count, number}} more',
       endingMore_other: 'and {{count, number}} more',
       endingKept: 'The first {{kept, number}} of {{count, number}} were written down; the others are not listed.',
+      endingRefused: 'Their names are not shown.',
       endingTitle: '{{type}}: {{number}} would become inactive',
       found: 'The list would make {{ending}} of {{active}} active records inactive.',
       every: 'every {{interval}}',

@@ -332,6 +332,7 @@ export const dataTextsRu = {
       endingMore_many: 'и ещё {{count, number}}',
       endingMore_other: 'и ещё {{count, number}}',
       endingKept: 'Записаны первые {{kept, number}} из {{count, number}}; остальных в списке нет.',
+      endingRefused: 'Их имена не показаны.',
       endingTitle: '{{type}}: неактивными стали бы {{number}}',
       found: 'Список сделал бы неактивными {{ending}} из {{active}} активных записей.',
       every: 'интервал: {{interval}}',

@@ -5,7 +5,7 @@ import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
 import { confirmed } from '../api/questions.ts';
-import { May } from '../app/may.tsx';
+import { May, useRefusal } from '../app/may.tsx';
 import { Details } from '../parts/details.tsx';
 import { Empty } from '../parts/empty.tsx';
 import { KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
@@ -103,10 +103,18 @@ const loadEnding = async (
 function EndingRecords({ importId, count, type }: { importId: number; type: ImportedType['type']; count: number }) {
   const { t } = useTranslation();
   const [isOpen, setOpen] = useState(false);
+  const refusal = useRefusal()('people');
   const first = useQuery({
     queryKey: ['university', 'import', importId, 'ending', type, SHOWN],
     queryFn: () => loadEnding(importId, type, SHOWN),
+    enabled: refusal === null,
   });
+  if (refusal !== null)
+    return (
+      <Text size="sm" c="dimmed">
+        {t('university.pull.endingRefused')} {refusal}
+      </Text>
+    );
   if (first.data === undefined) return null;
   const rest = count - first.data.items.length;
   return (
