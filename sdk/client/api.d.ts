@@ -436,6 +436,62 @@ export interface paths {
       };
     };
   };
+  '/api/admin/auth/login/passkey/begin': {
+    post: {
+      parameters: {};
+      responses: Refused<400 | 403 | 409 | 500 | 503 | 507> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            /** Names this question in the answer; valid for five minutes */
+            'continuation': string;
+            /** What navigator.credentials.get takes as publicKey, as JSON */
+            'options': components['schemas']['PasskeyUseOptions'];
+          };
+        } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': {
+            /** Names this question in the answer; valid for five minutes */
+            'continuation': string;
+            /** What navigator.credentials.get takes as publicKey, as JSON */
+            'options': components['schemas']['PasskeyUseOptions'];
+          };
+        } };
+      };
+    };
+  };
+  '/api/admin/auth/login/passkey': {
+    post: {
+      parameters: {};
+      requestBody: { content: {
+        'application/json': {
+          /** The value of the answer that asked for it */
+          'continuation': string;
+          /** What navigator.credentials.get answered, as JSON */
+          'passkey': {
+            'id': string;
+            'rawId': string;
+            'type': 'public-key';
+            'response': {
+              'clientDataJSON': string;
+              'authenticatorData': string;
+              'signature': string;
+              'userHandle'?: string;
+            };
+            'authenticatorAttachment'?: 'platform' | 'cross-platform';
+            'clientExtensionResults'?: Record<string, unknown>;
+          };
+        };
+      } };
+      responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 422 | 429 | 500 | 503 | 507> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['AdminPasskeyLogin'];
+        } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['AdminPasskeyLogin'];
+        } };
+      };
+    };
+  };
   '/api/admin/auth/confirm/passkey': {
     post: {
       parameters: {};
@@ -5346,10 +5402,15 @@ export interface components {
       'setup_mode': boolean;
       /** Whether users may log in with an identity provider */
       'idp': boolean;
+      /** Whether the administrator who has logged in last with this browser may with a passkey alone */
+      'passkey': boolean;
       /** For a session: whether this request lacks the header X-Page-Proof */
       'page_proof_required'?: boolean;
       /** Whose session it is, unless the request lacks the header */
       'admin'?: components['schemas']['CurrentAdmin'];
+    };
+    'AdminPasskeyLogin': {
+      'admin': components['schemas']['CurrentAdmin'];
     };
     'SecondFactor': {
       /** Whether administrators need a second factor (admin.second_factor) */

@@ -70,18 +70,32 @@ export async function openAdminSession(
   };
 }
 
-/** Notes who logged in, and by what second factor. Part of a transaction. */
+/**
+ * Both sessions of an administrator who gave a passkey and no password. The proof of the page does not come with them: a page of a
+ * plugin can ask the browser for a passkey (docs/SECURITY.md "The proof of our pages").
+ */
+export async function openByPasskey(
+  parts: AdminSessionParts,
+  client: Queryable,
+  request: Request,
+  admin: AdminAccount,
+) {
+  const { headers } = await parts.cookies.open(client, request, admin.userId, ['admin', 'user'], { via: 'passkey' });
+  return { status: 200 as const, json: { admin: adminJson(parts, admin) }, headers: [...headers, NO_STORE] };
+}
+
+/** Notes who logged in, and by what besides or instead of the password. Part of a transaction. */
 export async function noteLogin(
   client: Queryable,
   admin: AdminAccount,
   request: Request,
-  second?: SecondMethod,
+  by?: { second_factor: SecondMethod | null } | { instead_of_password: 'passkey' },
 ): Promise<void> {
   await appendAudit(client, actorOfAccount(admin, request), {
     action: 'admin.login',
     objectType: 'user',
     objectId: String(admin.userId),
-    ...(second === undefined ? {} : { after: { second_factor: second } }),
+    ...(by === undefined ? {} : { after: by }),
   });
 }
 

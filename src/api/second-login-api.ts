@@ -3,11 +3,18 @@ import { appendAudit } from '../audit/audit-log.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { Queryable } from '../db/database.ts';
 import { NO_STORE, type Request, sessionCookieOf } from '../http/message.ts';
-import type { AdminAccount } from '../identity/admin-accounts.ts';
+import { type AdminAccount, findAdmin, holdCredentials } from '../identity/admin-accounts.ts';
 import { ADMIN_CHALLENGE, completeLogin } from '../identity/admin-login.ts';
 import { sha256 } from '../identity/bearer-secret.ts';
 import { addChallenge, holdChallenge, removeChallenge } from '../identity/challenges.ts';
-import { listPasskeys, type UseResponse, useOptions, usePasskey, useResponse } from '../identity/passkeys.ts';
+import {
+  listPasskeys,
+  type Passkey,
+  type UseResponse,
+  useOptions,
+  usePasskey,
+  useResponse,
+} from '../identity/passkeys.ts';
 import { acceptSecondFactor, readSecondFactor, type SecondMethod } from '../identity/second-factor.ts';
 import { SECOND_FACTOR_LIMITS } from '../identity/second-factor-limits.ts';
 import { actorOfAccount, actorOfStranger } from './caller.ts';
@@ -17,9 +24,11 @@ import {
   type AdminCaller,
   type AdminSessionParts,
   adminOf,
+  currentAdmin,
   loggedIn,
   noteLogin,
   openAdminSession,
+  openByPasskey,
 } from './open-admin-session.ts';
 import { useOptionsShape } from './passkey-options.ts';
 import type { Route } from './route.ts';
@@ -45,10 +54,15 @@ const asked = z.object({
   options: useOptionsShape.describe('What navigator.credentials.get takes as publicKey, as JSON'),
 });
 
+const signed = z.strictObject({
+  continuation,
+  passkey: useResponse.describe('What navigator.credentials.get answered, as JSON'),
+});
+
 /** The second half of a login (docs/identity.md "Second factor"). */
 export const secondLogin = resource(
   'Second factor at login',
-  'The second half of a login, and a passkey instead of the password given again.',
+  'The second half of a login, and a passkey instead of the password.',
   {
     complete: {
       method: 'POST',
@@ -61,6 +75,36 @@ export const secondLogin = resource(
       replies: { 200: loggedIn },
       refusals: ['unauthorized', 'too_many_attempts'],
       example: { body: { continuation: '2Ef1...', code: '492039' } },
+    },
+    beginAlone: {
+      method: 'POST',
+      path: '/api/admin/auth/login/passkey/begin',
+      guard: 'none',
+      summary: 'Begin a login with a passkey alone',
+      description:
+        'For a browser in which this administrator has logged in before, as its cookie known_browser says. The answer goes to POST /api/admin/auth/login/passkey.',
+      replies: { 200: asked },
+      refusals: ['conflict'],
+    },
+    completeAlone: {
+      method: 'POST',
+      path: '/api/admin/auth/login/passkey',
+      guard: 'none',
+      summary: 'Log in with a passkey alone',
+      description:
+        'Begins a session of the administrator and one of the user, which the answer sets as cookies, in the browser that has begun it. The page proof does not come with them; /admin/ holds it when it is opened next.',
+      body: signed,
+      replies: { 200: z.object({ admin: currentAdmin }).meta({ id: 'AdminPasskeyLogin' }) },
+      refusals: ['unauthorized', 'too_many_attempts'],
+      example: {
+        body: {
+          continuation: '2Ef1...',
+          passkey: {
+            ...{ id: 'tCk7', rawId: 'tCk7', type: 'public-key', clientExtensionResults: {} },
+            response: { clientDataJSON: 'eyJ0', authenticatorData: 'SZYN', signature: 'MEUC' },
+          },
+        },
+      },
     },
     askPasskey: {
       method: 'POST',
@@ -122,6 +166,24 @@ const codesRefused = (): ServiceError =>
     { headers: [['Retry-After', '900']] },
   );
 
+/** Who answers in the second half of a login. */
+function attemptOf(parts: AdminSessionParts, request: Request) {
+  return {
+    address: request.remoteAddr,
+    browserOf: (userId: number) => parts.cookies.knownBrowser(request, userId),
+    stranger: actorOfStranger(request),
+  };
+}
+
+/** Logs a wrong answer, and goes on with the refusal. */
+const failed =
+  (parts: AdminSessionParts, request: Request) =>
+  (error: unknown): never => {
+    if (error instanceof ServiceError && error.extra.attempts_left !== undefined)
+      parts.loginFailed({ address: request.remoteAddr, request_id: request.requestId });
+    throw error;
+  };
+
 const complete: Handle<typeof secondLogin.complete, AdminSessionParts> = async (parts, { body, request }) => {
   parts.fromHere(request);
   refuseUntrustedOrigin(request);
@@ -132,31 +194,80 @@ const complete: Handle<typeof secondLogin.complete, AdminSessionParts> = async (
       : answer.recovery_code !== undefined
         ? { recovery_code: answer.recovery_code }
         : { code: answer.code ?? '' };
-  const attempt = {
-    continuation,
-    address: request.remoteAddr,
-    browserOf: (userId: number) => parts.cookies.knownBrowser(request, userId),
-    stranger: actorOfStranger(request),
-  };
   const how = { sealer: parts.sealer, rp: siteOf(parts.publicUrl, request).rp, nowMs: Date.now() };
   let method: SecondMethod | null = null;
   return await completeLogin(
     parts.db,
-    attempt,
+    { ...attemptOf(parts, request), continuation, purpose: 'login' },
     async (client, challenge, failures) => {
       if ('code' in given && failures >= SECOND_FACTOR_LIMITS.wrongCodesMax) throw codesRefused();
       method = await acceptSecondFactor(client, how, challenge.userId, challenge.text, given);
       return method !== null;
     },
     async (client, account) => {
-      await noteLogin(client, account, request, method ?? undefined);
+      await noteLogin(client, account, request, { second_factor: method });
       return await openAdminSession(parts, client, request, account);
     },
-  ).catch((error: unknown) => {
-    if (error instanceof ServiceError && error.extra.attempts_left !== undefined)
-      parts.loginFailed({ address: request.remoteAddr, request_id: request.requestId });
-    throw error;
+  ).catch(failed(parts, request));
+};
+
+const beginAlone: Handle<typeof secondLogin.beginAlone, AdminSessionParts> = async (parts, { request }) => {
+  parts.fromHere(request);
+  refuseUntrustedOrigin(request);
+  const site = siteOf(parts.publicUrl, request);
+  if (site.rp === null) throw new ServiceError('conflict', site.problem);
+  const { rp } = site;
+  const json = await parts.db.withTransaction(async client => {
+    const known = await findAlone(parts, client, request);
+    const held = known === null ? undefined : await holdCredentials(client, known.userId);
+    if (known === null || held === undefined)
+      throw new ServiceError(
+        'conflict',
+        'a passkey alone opens only a browser in which its administrator has logged in before; log in with the password',
+      );
+    const { challenge, options } = await useOptions(rp, known.passkeys);
+    const of = { userId: known.userId, purpose: 'passkey_login', text: challenge, boundTo: sha256(held.hash) } as const;
+    return { continuation: await addChallenge(client, of), options: { ...options } };
   });
+  return { status: 200, json, headers: [NO_STORE] };
+};
+
+/**
+ * The administrator whom the browser of a request may log in with a passkey alone, and the passkeys that work here; null for none. A
+ * passkey signs for every page of this origin that asks, those of plugins too, and what it signed can be carried elsewhere: it counts
+ * only together with the cookie of a browser in which its owner gave the password before, which no page can read.
+ */
+export async function findAlone(
+  { cookies, publicUrl }: Pick<AdminSessionParts, 'cookies' | 'publicUrl'>,
+  db: Queryable,
+  request: Request,
+): Promise<{ userId: number; passkeys: Passkey[] } | null> {
+  const { rp } = siteOf(publicUrl, request);
+  const userId = cookies.lastAdminOf(request);
+  if (rp === null || userId === null) return null;
+  const account = await findAdmin(db, userId);
+  if (account === undefined || account.mustChangePassword) return null;
+  const passkeys = (await listPasskeys(db, userId)).filter(p => p.rpId === rp.id);
+  return passkeys.length === 0 ? null : { userId, passkeys };
+}
+
+const completeAlone: Handle<typeof secondLogin.completeAlone, AdminSessionParts> = async (parts, { body, request }) => {
+  parts.fromHere(request);
+  refuseUntrustedOrigin(request);
+  const { continuation, passkey } = await body();
+  const { rp } = siteOf(parts.publicUrl, request);
+  return await completeLogin(
+    parts.db,
+    { ...attemptOf(parts, request), continuation, purpose: 'passkey_login' },
+    async (client, { text, userId }) =>
+      rp !== null &&
+      parts.cookies.lastAdminOf(request) === userId &&
+      (await usePasskey(client, rp, userId, text, passkey)) !== undefined,
+    async (client, account) => {
+      await noteLogin(client, account, request, { instead_of_password: 'passkey' });
+      return await openByPasskey(parts, client, request, account);
+    },
+  ).catch(failed(parts, request));
 };
 
 const askPasskey: Handle<typeof secondLogin.askPasskey, AdminSessionParts> = async (parts, { caller, request }) => {
@@ -210,4 +321,4 @@ export async function withPasskey<T extends object>(
 }
 
 export const secondLoginRoutes = (parts: AdminSessionParts): Route[] =>
-  serve(secondLogin, parts, { complete, askPasskey });
+  serve(secondLogin, parts, { complete, beginAlone, completeAlone, askPasskey });

@@ -25,8 +25,11 @@ const KNOWN_BROWSER = 'known_browser';
 /** It goes to the login and to no plugin. */
 const KNOWN_BROWSER_PATH = '/api/admin/auth';
 
-/** How a user proved who they are: with the password just now, or at the identity provider at a time it tells or does not. */
-export type Proof = { via: 'password' } | { via: 'idp'; at: Date | null };
+/**
+ * How a user proved who they are: with the password just now, with a passkey alone, or at the identity provider at a time it tells or
+ * does not.
+ */
+export type Proof = { via: 'password' } | { via: 'passkey' } | { via: 'idp'; at: Date | null };
 
 /** The cookies of sessions (docs/identity.md "Sessions"): HttpOnly, SameSite=Lax, Secure where users come by https. */
 export class SessionCookies {
@@ -56,6 +59,11 @@ export class SessionCookies {
     return this.#browsers.find(cookieOf(request.headers, this.nameOf(KNOWN_BROWSER)), userId, Date.now());
   }
 
+  /** The administrator who has logged in last with the browser of a request; null for none. */
+  lastAdminOf(request: Request): number | null {
+    return this.#browsers.userOf(cookieOf(request.headers, this.nameOf(KNOWN_BROWSER)), Date.now());
+  }
+
   /** A `Set-Cookie` header; `ms` 0 takes the cookie away. */
   header(name: string, value: string, ms: number, path = '/'): Header {
     return [
@@ -80,7 +88,7 @@ export class SessionCookies {
     const common = {
       ...{ userId, address: request.remoteAddr, userAgent: request.headers['user-agent'] ?? '' },
       ...(proof.via === 'idp' ? { idpAt: proof.at } : {}),
-      browser: proof.via === 'idp' || isBrowser(request.headers),
+      browser: proof.via !== 'password' || isBrowser(request.headers),
       hostOnly: this.#secure,
     };
     const headers: Header[] = [];
@@ -92,7 +100,7 @@ export class SessionCookies {
         const { secret } = await addSession(client, {
           ...common,
           kind,
-          withPassword: proof.via === 'password' && kind === 'admin',
+          withPassword: proof.via !== 'idp' && kind === 'admin',
         });
         secrets[kind] = secret;
         headers.push(this.header(sessionCookieName(kind, secret), secret, COOKIE_MS[kind]));

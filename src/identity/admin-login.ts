@@ -10,7 +10,14 @@ import {
   useTemporaryPassword,
 } from './admin-accounts.ts';
 import { sha256 } from './bearer-secret.ts';
-import { type Challenge, failChallenge, findChallenge, holdChallenge, removeChallenge } from './challenges.ts';
+import {
+  type Challenge,
+  failChallenge,
+  findChallenge,
+  holdChallenge,
+  type LoginPurpose,
+  removeChallenge,
+} from './challenges.ts';
 import {
   type Attempt,
   accountKey,
@@ -144,28 +151,24 @@ function callerOf(address: string, userId: number | undefined, browserOf: LoginR
 }
 
 const tooLate = (): ServiceError =>
-  new ServiceError(
-    'unauthorized',
-    'the login was not completed in time, or failed too often; give the password again',
-    {
-      headers: [['WWW-Authenticate', ADMIN_CHALLENGE]],
-    },
-  );
+  new ServiceError('unauthorized', 'the login was not completed in time, or failed too often; begin it again', {
+    headers: [['WWW-Authenticate', ADMIN_CHALLENGE]],
+  });
 
 /**
- * The second half of a login whose password was right. Wrong answers count as failed logins, and a few of them end it.
+ * The second half of a login whose password was right, or a login with a passkey alone. Wrong answers count as failed logins, and a few of them end it.
  *
  * @param accept whether the answer is right; uses it up. It is given how many answers to this account were wrong lately
  * @throws ServiceError `unauthorized`, or `too_many_attempts` with `Retry-After`
  */
 export async function completeLogin<Opened>(
   db: Database,
-  request: Omit<LoginRequest, 'email' | 'password'> & { continuation: string },
+  request: Omit<LoginRequest, 'email' | 'password'> & { continuation: string; purpose: LoginPurpose },
   accept: (client: Queryable, challenge: Challenge, failures: number) => Promise<boolean>,
   open: (client: Queryable, account: AdminAccount) => Promise<Opened>,
 ): Promise<Opened> {
-  const { address, browserOf, continuation, stranger } = request;
-  const userId = (await findChallenge(db, continuation, 'login'))?.userId;
+  const { address, browserOf, continuation, purpose, stranger } = request;
+  const userId = (await findChallenge(db, continuation, purpose))?.userId;
   if (userId === undefined) throw tooLate();
   const account = `second factor of ${keyOfUser(userId)}`;
   const attempt = { account, caller: callerOf(address, userId, browserOf).caller };
@@ -174,7 +177,7 @@ export async function completeLogin<Opened>(
   let step: { opened: Opened } | { left: number };
   try {
     step = await db.withTransaction(async client => {
-      const challenge = await holdChallenge(client, continuation, 'login');
+      const challenge = await holdChallenge(client, continuation, purpose);
       const held = await holdCredentials(client, userId);
       if (challenge === undefined || held === undefined || !sha256(held.hash).equals(challenge.boundTo))
         throw tooLate();
@@ -203,7 +206,7 @@ export async function completeLogin<Opened>(
   throw new ServiceError(
     'unauthorized',
     step.left === 0
-      ? 'this is not right, and was the last attempt; give the password again'
+      ? 'this is not right, and was the last attempt; begin the login again'
       : `this is not right; ${step.left} more ${step.left === 1 ? 'attempt' : 'attempts'}`,
     { headers: [['WWW-Authenticate', ADMIN_CHALLENGE]], extra: { attempts_left: step.left } },
   );

@@ -6,7 +6,9 @@ import { SECOND_FACTOR_LIMITS } from './second-factor-limits.ts';
  * What waits for the second half of a login, of a confirmation, or of the enrolment of a second factor: whose it is, and
  * what the answer must fit. In the database, because the answer may come to another host. Each counts once.
  */
-export type ChallengePurpose = 'login' | 'confirm' | 'passkey' | 'totp';
+export type ChallengePurpose = LoginPurpose | 'confirm' | 'passkey' | 'totp';
+/** The second half of a login, or a login with a passkey alone. */
+export type LoginPurpose = 'login' | 'passkey_login';
 
 export type Challenge = {
   userId: number;

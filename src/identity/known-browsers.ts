@@ -10,8 +10,8 @@ const content = z.object({ id: z.string().min(1), user: z.int(), until: z.number
 
 /**
  * Recognizes browsers in which an administrator has logged in before. Their failed logins are counted separately from
- * those of their address, so that guesses from the same network do not slow the administrator down. The cookie proves
- * nothing else and is valid for one account only.
+ * those of their address, so that guesses from the same network do not slow the administrator down. Such a browser also
+ * stands next to a passkey in the place of the password. The cookie proves nothing else, and is valid for one account.
  */
 export class KnownBrowsers {
   readonly #sealer: Sealer;
@@ -28,10 +28,20 @@ export class KnownBrowsers {
 
   /** The id of a browser in which this user has logged in before; null for any other value. */
   find(cookie: string, userId: number, nowMs: number): string | null {
+    const known = this.#read(cookie, nowMs);
+    return known?.user === userId ? known.id : null;
+  }
+
+  /** Who has logged in last with a browser; null for any other value. */
+  userOf(cookie: string, nowMs: number): number | null {
+    return this.#read(cookie, nowMs)?.user ?? null;
+  }
+
+  #read(cookie: string, nowMs: number): z.output<typeof content> | null {
     if (cookie === '' || cookie.length > 500) return null;
     try {
       const known = content.parse(JSON.parse(this.#sealer.open(Buffer.from(cookie, 'base64url'), OWNER)));
-      return known.user === userId && known.until > nowMs ? known.id : null;
+      return known.until > nowMs ? known : null;
     } catch {
       // The cookie was changed, belongs to another service, or is encrypted with an old key.
       return null;

@@ -249,3 +249,109 @@ t.test('a passkey is a recent password in the session that asked', async t => {
   t.equal((await w.call(w.root, 'POST', '/auth/recovery-codes')).status, 200);
   t.match((await w.call(there, 'POST', '/auth/recovery-codes')).json, stale, 'the other session is as it was');
 });
+
+/** A login with a passkey alone, from a browser with these cookies. */
+async function alone(w: Awaited<ReturnType<typeof world>>, authenticator: Authenticator, browser: CookieJar) {
+  const headers = { host: HOST, ...browser.header };
+  const begun = await w.call(headers, 'POST', '/auth/login/passkey/begin');
+  if (begun.status !== 200) throw new Error(begun.text);
+  const { continuation, options } = begun.json;
+  return { body: { continuation, passkey: authenticator.use(options) }, headers };
+}
+
+t.test('a passkey alone opens a browser in which its owner has given the password before', async t => {
+  const w = await world(t);
+  const authenticator = await w.enrol();
+  const browser = new CookieJar();
+  browser.take((await w.logIn(authenticator)).headers);
+  const may = async (headers: Record<string, string>) => (await w.call(headers, 'GET', '/auth/check')).json.passkey;
+  t.equal(await may({ host: HOST, ...browser.header }), true);
+  const { body, headers } = await alone(w, authenticator, browser);
+  const opened = await w.call(headers, 'POST', '/auth/login/passkey', body);
+  t.match(opened.json, { admin: { email: ROOT_EMAIL, must_change_password: false } });
+  t.match(await w.newest('admin.login'), { after: { instead_of_password: 'passkey' } });
+  browser.take(opened.headers);
+  t.same(
+    opened.headers
+      .getSetCookie()
+      .map(c => c.split('=')[0])
+      .sort(),
+    [...['admin_session', 'known_browser', 'user_session']],
+  );
+  t.match((await w.call(headers, 'POST', '/auth/login/passkey', body)).json, { status: 401 }, 'it counts once');
+
+  // A page of a plugin that asked for the passkey has a session in this browser now, and not the proof of our pages.
+  const session = { host: HOST, ...browser.header };
+  t.equal('page_proof' in opened.json, false);
+  t.match((await w.call(session, 'GET', '/admins')).json, { status: 403, code: 'page_proof_required' });
+  const confirmed = await w.call(session, 'POST', '/auth/confirm', { password: ROOT_PASSWORD });
+  const proven = { ...session, 'x-page-proof': String(confirmed.json.page_proof) };
+  t.equal((await w.call(proven, 'GET', '/admins')).status, 200, 'with it the session is like any other');
+  t.equal((await w.call(proven, 'POST', '/auth/recovery-codes')).status, 200, 'and a passkey is a recent password');
+});
+
+t.test('what a passkey signed elsewhere opens nothing without the cookie of a known browser', async t => {
+  const w = await world(t);
+  const authenticator = await w.enrol();
+  const browser = new CookieJar();
+  browser.take((await w.logIn(authenticator)).headers);
+  const stranger = { host: HOST };
+  const none = { status: 409, detail: /log in with the password/ };
+  t.match((await w.call(stranger, 'POST', '/auth/login/passkey/begin')).json, none);
+  t.equal((await w.call(stranger, 'GET', '/auth/check')).json.passkey, false);
+  const forged = { ...stranger, cookie: 'known_browser=AAAA' };
+  t.match((await w.call(forged, 'POST', '/auth/login/passkey/begin')).json, none);
+
+  // A page of a plugin in that browser takes the question and the answer out of it.
+  const { body } = await alone(w, authenticator, browser);
+  t.match((await w.call(stranger, 'POST', '/auth/login/passkey', body)).json, REFUSED);
+  await w.forgetFailures();
+  // The cookie of another administrator's browser is none of hers.
+  const second = await appointSecondAdmin(w.s, w.db, w.root, ROOT_PASSWORD, { roles: ['viewer'] });
+  const theirs = { host: HOST, ...second.headers };
+  t.match((await w.call(theirs, 'POST', '/auth/login/passkey', body)).json, { status: 401, attempts_left: 3 });
+  t.match(
+    (await w.call(theirs, 'POST', '/auth/login/passkey/begin')).json,
+    none,
+    'who has no passkey is asked for none',
+  );
+  await w.forgetFailures();
+  const failed = (await w.call(w.root, 'GET', '/audit?action=admin.second_factor_failed')).json.items as unknown[];
+  t.equal(failed.length, 2, 'each is audited');
+
+  // Neither question answers the other, and no code or recovery code stands for the passkey.
+  const question = await alone(w, authenticator, browser);
+  const { continuation, passkey } = question.body;
+  t.match((await w.complete(continuation, passkey)).json, { status: 401, detail: /not completed in time/ });
+  const half = await w.ask();
+  const crossed = { continuation: half.continuation, passkey: authenticator.use(half.passkey_options) };
+  t.match((await w.call(question.headers, 'POST', '/auth/login/passkey', crossed)).json, {
+    ...{ status: 401, detail: /not completed in time/ },
+  });
+  const made = (await w.call(w.root, 'POST', '/auth/recovery-codes')).json as { recovery_codes: string[] };
+  const code = { continuation, recovery_code: made.recovery_codes[0] };
+  t.equal((await w.call(question.headers, 'POST', '/auth/login/second-factor', code)).status, 401);
+  t.equal((await w.call(question.headers, 'POST', '/auth/login/passkey', question.body)).status, 200, 'it still waits');
+});
+
+t.test('a login with a passkey alone ends with the password it was begun under, and with the passkey', async t => {
+  const w = await world(t);
+  const authenticator = await w.enrol();
+  const browser = new CookieJar();
+  browser.take((await w.logIn(authenticator)).headers);
+  const { body, headers } = await alone(w, authenticator, browser);
+  const change = { current_password: ROOT_PASSWORD, new_password: 'another horse, another battery' };
+  const changed = await w.call(w.root, 'PUT', '/auth/password', change);
+  t.equal(changed.status, 200);
+  t.match((await w.call(headers, 'POST', '/auth/login/passkey', body)).json, { detail: /not completed in time/ });
+  t.equal((await w.call(headers, 'POST', '/auth/login/passkey/begin')).status, 200);
+  // A temporary password is changed first.
+  await w.db.query('UPDATE admin_credentials SET must_change_password = true');
+  t.equal((await w.call(headers, 'POST', '/auth/login/passkey/begin')).status, 409);
+  await w.db.query('UPDATE admin_credentials SET must_change_password = false');
+  const left = await alone(w, authenticator, browser);
+  await w.db.query('DELETE FROM admin_passkeys');
+  t.match((await w.call(headers, 'POST', '/auth/login/passkey', left.body)).json, REFUSED);
+  t.equal((await w.call(headers, 'POST', '/auth/login/passkey/begin')).status, 409);
+  t.equal((await w.call(headers, 'GET', '/auth/check')).json.passkey, false);
+});

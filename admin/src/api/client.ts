@@ -40,7 +40,11 @@ export function noteSession(isLoggedIn: boolean): void {
 
 const AUTH = '/api/admin/auth/';
 /** What begins and ends sessions: a refusal there is not the end of one. */
-const LOGINS = new Set(['login', 'login/second-factor', 'setup', 'check', 'logout'].map(name => `${AUTH}${name}`));
+const LOGINS = new Set(
+  [...['login', 'login/second-factor', 'login/passkey/begin', 'login/passkey'], ...['setup', 'check', 'logout']].map(
+    name => `${AUTH}${name}`,
+  ),
+);
 
 /** The same request with the credentials as they are now. */
 function withCredentials(request: Request): Request {

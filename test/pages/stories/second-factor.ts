@@ -28,7 +28,7 @@ async function givePassword(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Log in', exact: true }).click();
 }
 
-t.test('a passkey is added, completes a login, and counts as a recent password', async t => {
+t.test('a passkey is added, completes a login, opens one alone, and counts as a recent password', async t => {
   const { axe, errors, open, page, s } = await startAdminBrowser(t);
   const authenticator = await plugInAuthenticator(page);
   await open('/admin/account');
@@ -54,6 +54,18 @@ t.test('a passkey is added, completes a login, and counts as a recent password',
   await authenticator.verify(true);
   await page.getByRole('button', { name: 'Use a passkey' }).click();
   await page.locator('header').waitFor();
+
+  await logOut(page);
+  const alone = page.getByRole('button', { name: 'Log in with a passkey' });
+  await alone.waitFor();
+  t.same(await axe(), []);
+  await authenticator.verify(false);
+  await alone.click();
+  await page.getByText('It was broken off, or took too long').waitFor();
+  await authenticator.verify(true);
+  await alone.click();
+  await page.locator('header').waitFor();
+  await page.getByRole('heading', { name: 'Your account' }).waitFor();
 
   const db = openDatabase(s.databaseUrl, 1, () => {});
   t.teardown(() => db.close());
