@@ -51,7 +51,7 @@ async function compareAll(port: number, before: string, after: string): Promise<
   let seen = 0;
   for (let cursor: string | null = ''; cursor !== null; ) {
     const where: { cursor?: string } = cursor === '' ? {} : { cursor };
-    const answer = await admin(port, 'POST', '/policies/compare', { before, after, limit: 2000, ...where });
+    const answer = await admin(port, 'POST', '/policies/compare', { before, after, limit: 5000, ...where });
     if (answer.status !== 200) throw new Error(await answer.text());
     const part = (await answer.json()) as { examined: number; undecided: number; next_cursor: string | null };
     if (part.undecided > 0) throw new Error(`${part.undecided} users are undecided`);

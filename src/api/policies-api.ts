@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { comparePolicies } from '../authz/compare-policies.ts';
 import type { Policies, PolicyTrial } from '../authz/policies.ts';
 import { PolicyError } from '../authz/policy-ast.ts';
-import type { NamedSubject } from '../authz/read-subjects.ts';
+import { nameSubjects, type SubjectName } from '../authz/read-subjects.ts';
 import { type OtherwiseDecided, rehearsePolicy } from '../authz/rehearse-policy.ts';
 import { ServiceError } from '../base/errors.ts';
 import { makeSemaphore } from '../base/semaphore.ts';
@@ -225,7 +225,7 @@ export const policies = resource('Policies', 'Policies before they are saved.', 
 /** Others wait: each asks hundreds of questions. */
 const inTurn = makeSemaphore(1);
 
-const subjectJson = (s: NamedSubject) => ({
+const subjectJson = (s: SubjectName) => ({
   id: s.id,
   display_name: s.displayName,
   external_id: s.externalId,
@@ -263,24 +263,28 @@ const rehearse: Handle<typeof policies.rehearse, PoliciesApiParts> = async (part
     calls: found.calls,
     callers: found.callers,
     undecided: found.undecided,
-    would_admit: otherwiseJson(found.wouldAdmit),
-    would_refuse: otherwiseJson(found.wouldRefuse),
+    would_admit: await otherwiseJson(parts.db, found.wouldAdmit),
+    would_refuse: await otherwiseJson(parts.db, found.wouldRefuse),
   };
   return { status: 200, json };
 };
 
-const otherwiseJson = (found: readonly OtherwiseDecided[]) => ({
-  calls: found.reduce((n, c) => n + c.calls, 0),
-  callers: found.length,
-  most: found
-    .toSorted((a, b) => b.calls - a.calls)
-    .slice(0, CALLERS_NAMED_MAX)
-    .map(({ calls, principal, subject }) => ({
-      principal,
-      calls,
-      ...(subject === null ? {} : { user: subjectJson(subject) }),
-    })),
-});
+async function otherwiseJson(db: Database, found: readonly OtherwiseDecided[]) {
+  const most = found.toSorted((a, b) => b.calls - a.calls).slice(0, CALLERS_NAMED_MAX);
+  const names = await nameSubjects(
+    db,
+    most.flatMap(c => c.userId ?? []),
+  );
+  const users = new Map(names.map(n => [n.id, subjectJson(n)]));
+  return {
+    calls: found.reduce((n, c) => n + c.calls, 0),
+    callers: found.length,
+    most: most.map(({ calls, principal, userId }) => {
+      const user = userId === null ? undefined : users.get(userId);
+      return { principal, calls, ...(user === undefined ? {} : { user }) };
+    }),
+  };
+}
 
 const check: Handle<typeof policies.check, PoliciesApiParts> = async ({ db, schema }, { body }) => {
   const { expression } = await body();

@@ -4,7 +4,7 @@ import type { Graph } from '../graph/graph.ts';
 import { PermittedUsers } from './permitted-users.ts';
 import type { Policies, PolicyVerdict } from './policies.ts';
 import { mayReadGroups } from './policy.ts';
-import { type NamedSubject, type Part, readContexts, readSubjects, readSubjectsById } from './read-subjects.ts';
+import { nameSubjects, type Part, readSubjects, type Subject, type SubjectName } from './read-subjects.ts';
 
 /** Users decided together; other requests run in between. */
 const AT_ONCE = 50;
@@ -13,15 +13,14 @@ export type PolicyComparison = {
   /** Users whose access was decided by both policies. */
   examined: number;
   /** Users the new policy admits and the old one does not, and the other way round. */
-  gains: NamedSubject[];
-  loses: NamedSubject[];
+  gains: SubjectName[];
+  loses: SubjectName[];
   /** Users for whom one of the policies could not be decided now. */
   undecided: number;
   /** The last user looked at, where there may be more. */
   nextAbove: number | null;
 };
 
-type Subject = Pick<NamedSubject, 'id' | 'context'>;
 type Kind = PolicyVerdict['kind'];
 
 /** Without a policy every user is admitted. */
@@ -35,6 +34,12 @@ function decide(
   const verdict = policies.decideFor(source, context, permitted);
   return verdict instanceof Promise ? verdict.then(v => v.kind) : verdict.kind;
 }
+
+const isDecided = (kind: Kind | Promise<Kind>): kind is Kind => !(kind instanceof Promise);
+
+/** Verdicts of which most are no promises; those that are ask the graph together. */
+const settled = (kinds: ReadonlyArray<Kind | Promise<Kind>>): readonly Kind[] | Promise<Kind[]> =>
+  kinds.every(isDecided) ? kinds : Promise.all(kinds);
 
 /**
  * Which users gain or lose access when a policy takes the place of another one. Looks at users in the order of their
@@ -51,31 +56,29 @@ export async function comparePolicies(
   part: Part,
   untilMs: number,
 ): Promise<PolicyComparison> {
-  const read = mayReadGroups(before) || mayReadGroups(after) ? readSubjects : readContexts;
-  const subjects: Subject[] = await read(db, part);
+  const subjects = await readSubjects(db, part, mayReadGroups(before) || mayReadGroups(after));
   const [gains, loses]: [number[], number[]] = [[], []];
   const permitted = new PermittedUsers(graph);
   let [examined, undecided, seen] = [0, 0, 0];
   while (seen < subjects.length && (seen === 0 || performance.now() < untilMs)) {
     const some = subjects.slice(seen, seen + AT_ONCE);
-    // Those that are decided at once are no promises; the others ask the graph together.
-    const kinds = await Promise.all(some.flatMap(s => [before, after].map(p => decide(policies, p, s, permitted))));
+    const [was, is] = [before, after].map(policy => some.map(s => decide(policies, policy, s, permitted)));
+    const [wasKinds, isKinds] = [await settled(was ?? []), await settled(is ?? [])];
     for (const [k, { id }] of some.entries()) {
-      const verdicts = kinds.slice(2 * k, 2 * k + 2);
-      if (verdicts.includes('unavailable')) {
+      const [wasKind, isKind] = [wasKinds[k], isKinds[k]];
+      if (wasKind === 'unavailable' || isKind === 'unavailable') {
         undecided++;
         continue;
       }
       examined++;
-      const [was, is] = verdicts.map(kind => kind === 'allowed');
-      if (is && !was) gains.push(id);
-      if (was && !is) loses.push(id);
+      if (isKind === 'allowed' && wasKind !== 'allowed') gains.push(id);
+      if (wasKind === 'allowed' && isKind !== 'allowed') loses.push(id);
     }
     seen += some.length;
     await nextTurn();
   }
-  const named = new Map((await readSubjectsById(db, [...gains, ...loses])).map(s => [s.id, s]));
-  const namesOf = (ids: readonly number[]): NamedSubject[] => ids.flatMap(id => named.get(id) ?? []);
+  const named = new Map((await nameSubjects(db, [...gains, ...loses])).map(s => [s.id, s]));
+  const namesOf = (ids: readonly number[]): SubjectName[] => ids.flatMap(id => named.get(id) ?? []);
   const isWhole = seen === subjects.length && subjects.length < part.limit;
   const nextAbove = isWhole ? null : (subjects[seen - 1]?.id ?? null);
   return { examined, gains: namesOf(gains), loses: namesOf(loses), undecided, nextAbove };

@@ -9,6 +9,34 @@ const objectOf = ({ permission, resourceId, resourceType }: GraphCheck): string 
 /** Objects whose users are kept; checks of further ones are asked one by one. */
 const OBJECTS_MAX = 1000;
 
+/** What one evaluation knows. There is one for each user and policy, so it is made of little. */
+class Memo implements GraphMemo {
+  readonly #known: ReadonlyMap<string, ReadonlySet<string>>;
+  #answers: Map<string, boolean> | null = null;
+
+  constructor(known: ReadonlyMap<string, ReadonlySet<string>>) {
+    this.#known = known;
+  }
+
+  get size(): number {
+    return this.#answers?.size ?? 0;
+  }
+
+  get(key: string, check: GraphCheck): boolean | undefined {
+    const answer = this.#answers?.get(key);
+    if (answer !== undefined || this.size >= LIMITS.policyChecksMax) return answer;
+    const allowed = this.#known.get(objectOf(check))?.has(check.subjectId);
+    // It counts like one that was asked for.
+    if (allowed !== undefined) this.set(key, allowed);
+    return allowed;
+  }
+
+  set(key: string, allowed: boolean): void {
+    this.#answers ??= new Map();
+    this.#answers.set(key, allowed);
+  }
+}
+
 /**
  * Answers checks of a policy for many users: most policies name one object, so its users are looked up once instead of
  * asking for each user. It keeps what it has seen, so it lives no longer than one question of an administrator.
@@ -25,21 +53,7 @@ export class PermittedUsers {
 
   /** Answers for one evaluation, which is over at once where all users that it asks about are known. */
   memo(): GraphMemo {
-    const answers = new Map<string, boolean>();
-    const recall = (key: string, check: GraphCheck): boolean | undefined => {
-      const users = answers.size < LIMITS.policyChecksMax ? this.#known.get(objectOf(check)) : undefined;
-      const allowed = users?.has(check.subjectId);
-      // It counts like one that was asked for.
-      if (allowed !== undefined) answers.set(key, allowed);
-      return allowed;
-    };
-    return {
-      get: (key, check) => answers.get(key) ?? recall(key, check),
-      set: (key, allowed) => void answers.set(key, allowed),
-      get size() {
-        return answers.size;
-      },
-    };
+    return new Memo(this.#known);
   }
 
   /** Whether a user has a permission. @throws GraphError */

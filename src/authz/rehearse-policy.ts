@@ -2,7 +2,8 @@ import type { Queryable } from '../db/database.ts';
 import type { Graph } from '../graph/graph.ts';
 import { PermittedUsers } from './permitted-users.ts';
 import type { Policies, PolicyVerdict } from './policies.ts';
-import { type NamedSubject, readSubjectsById } from './read-subjects.ts';
+import { mayReadGroups } from './policy.ts';
+import { readSubjects, type Subject } from './read-subjects.ts';
 
 const AT_ONCE = 50;
 
@@ -15,8 +16,8 @@ export type RecordedCaller = {
   refused: number;
 };
 
-/** A caller whose recorded calls a policy would have decided otherwise; `subject` is null for keys and callers without a login. */
-export type OtherwiseDecided = { principal: string; calls: number; subject: NamedSubject | null };
+/** A caller whose recorded calls a policy would have decided otherwise; `userId` is null for keys and callers without a login. */
+export type OtherwiseDecided = { principal: string; calls: number; userId: number | null };
 
 export type Rehearsal = {
   /** Callers and calls that were decided again. */
@@ -29,7 +30,7 @@ export type Rehearsal = {
   undecided: number;
 };
 
-type Caller = RecordedCaller & { subject: NamedSubject | null };
+type Caller = RecordedCaller & { subject: Subject | null };
 
 /**
  * Decides recorded calls again by a policy, with what is known of their callers today.
@@ -45,6 +46,7 @@ export async function rehearsePolicy(
 ): Promise<Rehearsal> {
   const result: Rehearsal = { callers: 0, calls: 0, wouldAdmit: [], wouldRefuse: [], undecided: 0 };
   const permitted = new PermittedUsers(graph);
+  const withGroups = mayReadGroups(source);
   for (let k = 0; k < recorded.length; k += AT_ONCE) {
     const some = recorded.slice(k, k + AT_ONCE);
     if (performance.now() >= untilMs) {
@@ -52,7 +54,7 @@ export async function rehearsePolicy(
       break;
     }
     const ids = some.flatMap(c => idOf(c.principal, 'user'));
-    const subjects = new Map((await readSubjectsById(db, ids)).map(s => [`user:${s.id}`, s]));
+    const subjects = new Map((await readSubjects(db, { ids }, withGroups)).map(s => [`user:${s.id}`, s]));
     const callers = some.map((c): Caller => ({ ...c, subject: subjects.get(c.principal) ?? null }));
     const verdicts = await Promise.all(
       callers.map(async c => [c, await decide(policies, source, c, permitted)] as const),
@@ -87,6 +89,7 @@ function note(result: Rehearsal, { admitted, principal, refused, subject }: Call
   }
   result.callers++;
   result.calls += admitted + refused;
-  if (verdict === 'allowed' && refused > 0) result.wouldAdmit.push({ principal, calls: refused, subject });
-  if (verdict !== 'allowed' && admitted > 0) result.wouldRefuse.push({ principal, calls: admitted, subject });
+  const userId = subject?.id ?? null;
+  if (verdict === 'allowed' && refused > 0) result.wouldAdmit.push({ principal, calls: refused, userId });
+  if (verdict !== 'allowed' && admitted > 0) result.wouldRefuse.push({ principal, calls: admitted, userId });
 }

@@ -25,9 +25,10 @@ export type FactsSql = {
   roles: string[];
 };
 
-/** Attributes and roles of a user, in one statement. */
-export const FACTS = `u.id, u.external_id, u.primary_channel, u.locale, u.nationality_type, u.funding_type, u.education_form,
-    ARRAY(SELECT role FROM user_roles r WHERE r.global_user_id = u.id ORDER BY role) AS roles`;
+/** Attributes of a user `u`; the roles come with them in the same statement. */
+export const FACTS =
+  'u.id, u.external_id, u.primary_channel, u.locale, u.nationality_type, u.funding_type, u.education_form';
+const ROLES = 'ARRAY(SELECT role FROM user_roles r WHERE r.global_user_id = u.id ORDER BY role) AS roles';
 
 /** They as policies name them; an attribute that is not set is an empty text. */
 export const factsOf = (r: FactsSql): Omit<PolicyUser, 'groups'> => ({
@@ -91,7 +92,9 @@ export class SubjectContexts {
   async #assemble(userId: number, withGroups: boolean): Promise<SubjectContext | null> {
     const changes = this.#changes;
     const assembledAt = this.#now();
-    const { rows } = await this.#db.query<FactsSql>(`SELECT ${FACTS} FROM global_users u WHERE u.id = $1`, [userId]);
+    const { rows } = await this.#db.query<FactsSql>(`SELECT ${FACTS}, ${ROLES} FROM global_users u WHERE u.id = $1`, [
+      userId,
+    ]);
     const facts = rows[0];
     if (facts === undefined) return null;
     const user = factsOf(facts);

@@ -3,7 +3,7 @@ import { useDebouncedCallback } from '@mantine/hooks';
 import { useEffect, useRef, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 
-const DELAY_MS = 350;
+const DELAY_MS = 200;
 
 /** A filter of a list in words, with its label above it. It counts when typing has paused. */
 export function FilterText(props: {

@@ -1,7 +1,7 @@
 import { answered, api } from '../api/client.ts';
 import type { Person } from './changed-people.tsx';
 
-const PART = 2000;
+const PART = 5000;
 
 /** What is known so far of all people: `seen` of `users`. */
 export type Compared = { users: number; seen: number; undecided: number; gains: Person[]; loses: Person[] };
