@@ -104,13 +104,14 @@ export class Swapper {
     this.#taken = stateOf(this.#project.root);
     try {
       const built = await buildModule(this.#project);
+      const installing = performance.now();
       const findings = await this.#service.install(built);
       const { warnings } = built;
       this.manifest = built.manifest;
       this.#installed = built;
       this.#settleLater(built);
-      const ms = Math.round(performance.now() - begun);
-      this.#say(`${this.manifest.id} ${this.manifest.version} is live (${ms} ms)`);
+      const times = `built in ${Math.round(installing - begun)} ms, installed in ${Math.round(performance.now() - installing)} ms`;
+      this.#say(`${this.manifest.id} ${this.manifest.version} is live (${times})`);
       for (const line of [...warnings.map(w => `warning: ${w}`), ...findings.map(findingLine)]) this.#say(`  ${line}`);
     } catch (error) {
       const before = this.manifest === null ? '' : '; the version before goes on';
