@@ -706,7 +706,7 @@ export interface paths {
               'temporary_until': string | null;
               'created_at': string;
               /** What the administrator may do; GET /api/admin/admins/roles says what each includes */
-              'roles': ('viewer' | 'operator' | 'plugin_manager' | 'access_manager' | 'owner')[];
+              'roles': ('auditor' | 'operator' | 'plugin_manager' | 'access_manager' | 'owner')[];
               /** The plugins a plugin manager may manage; null for all of them */
               'plugins': string[] | null;
               /** Whether a login needs a passkey or a code besides the password */
@@ -737,7 +737,7 @@ export interface paths {
           'global_user_id': number;
           'email': string;
           /** What the administrator may do; GET /api/admin/admins/roles says what each includes */
-          'roles'?: ('viewer' | 'operator' | 'plugin_manager' | 'access_manager' | 'owner')[];
+          'roles'?: ('auditor' | 'operator' | 'plugin_manager' | 'access_manager' | 'owner')[];
           /** The plugins a plugin manager may manage; null for all of them */
           'plugins'?: string[] | null;
           /** Sent by legacy clients and ignored: the service makes the temporary password */
@@ -761,7 +761,7 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': ({
-              'role': 'viewer' | 'operator' | 'plugin_manager' | 'access_manager' | 'owner';
+              'role': 'auditor' | 'operator' | 'plugin_manager' | 'access_manager' | 'owner';
               'scopes': ('read' | 'people' | 'plugins:deploy' | 'plugins:accept' | 'access' | 'university' | 'operate' | 'admin')[];
             })[];
           };
@@ -780,7 +780,7 @@ export interface paths {
       requestBody: { content: {
         'application/json': {
           /** What the administrator may do; GET /api/admin/admins/roles says what each includes */
-          'roles': ('viewer' | 'operator' | 'plugin_manager' | 'access_manager' | 'owner')[];
+          'roles': ('auditor' | 'operator' | 'plugin_manager' | 'access_manager' | 'owner')[];
           /** The plugins a plugin manager may manage; null for all of them */
           'plugins'?: string[] | null;
         };
@@ -5034,7 +5034,7 @@ export interface components {
       /** Scopes of which an administration key needs one */
       'missing_scopes'?: string[];
       /** Roles of which an administrator needs one */
-      'sufficient_roles'?: ('viewer' | 'operator' | 'plugin_manager' | 'access_manager' | 'owner')[];
+      'sufficient_roles'?: ('auditor' | 'operator' | 'plugin_manager' | 'access_manager' | 'owner')[];
     });
     'Problem.not_found': components['schemas']['ProblemDetails'] & {
       'code': 'not_found';
@@ -5391,7 +5391,7 @@ export interface components {
       'must_change_password': boolean;
       /** Whether a second factor must be added before anything else */
       'must_add_second_factor': boolean;
-      'roles': ('viewer' | 'operator' | 'plugin_manager' | 'access_manager' | 'owner')[];
+      'roles': ('auditor' | 'operator' | 'plugin_manager' | 'access_manager' | 'owner')[];
       /** What the roles open; admin includes the others, and owners may do more */
       'scopes': string[];
     };
@@ -5468,7 +5468,7 @@ export interface components {
       'temporary_until': string | null;
       'created_at': string;
       /** What the administrator may do; GET /api/admin/admins/roles says what each includes */
-      'roles': ('viewer' | 'operator' | 'plugin_manager' | 'access_manager' | 'owner')[];
+      'roles': ('auditor' | 'operator' | 'plugin_manager' | 'access_manager' | 'owner')[];
       /** The plugins a plugin manager may manage; null for all of them */
       'plugins': string[] | null;
       /** Whether a login needs a passkey or a code besides the password */

@@ -35,11 +35,13 @@ type AdminSql = {
 };
 
 const isRole = (text: string): text is AdminRole => ADMIN_ROLES.some(role => role === text);
+/** Auditors were appointed as viewers before, and their rows say so. */
+const nameNow = (role: string): string => (role === 'viewer' ? 'auditor' : role);
 
 const toAccount = (r: AdminSql): AdminAccount => ({
   userId: Number(r.global_user_id),
   email: r.email,
-  roles: r.roles.filter(isRole),
+  roles: r.roles.map(nameNow).filter(isRole),
   plugins: r.plugins,
   mustChangePassword: r.must_change_password,
   temporaryUntil: r.temporary_until,

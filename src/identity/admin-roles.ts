@@ -16,12 +16,12 @@ export const ADMIN_SCOPES = [
 ] as const;
 export type AdminScope = (typeof ADMIN_SCOPES)[number];
 
-export const ADMIN_ROLES = ['viewer', 'operator', 'plugin_manager', 'access_manager', 'owner'] as const;
+export const ADMIN_ROLES = ['auditor', 'operator', 'plugin_manager', 'access_manager', 'owner'] as const;
 export type AdminRole = (typeof ADMIN_ROLES)[number];
 
 /** An owner may also do what no key may: make keys and administrators, and trust the pages of a plugin. */
 export const ROLE_SCOPES: Readonly<Record<AdminRole, readonly AdminScope[]>> = {
-  viewer: ['read', 'people'],
+  auditor: ['read', 'people'],
   operator: ['read', 'operate'],
   plugin_manager: ['read', 'plugins:deploy', 'plugins:accept'],
   access_manager: ['read', 'people', 'access', 'university'],

@@ -128,7 +128,7 @@ t.test('a request that scopes or roles do not allow stands in the audit log, onc
 });
 
 t.test('a user ends sessions of their own, and none of another', async t => {
-  const second = await appointSecondAdmin(w.s, w.db, w.root, ROOT_PASSWORD, { roles: ['viewer'] });
+  const second = await appointSecondAdmin(w.s, w.db, w.root, ROOT_PASSWORD, { roles: ['auditor'] });
   const theirs = await w.db.query<{ id: string }>('SELECT id FROM sessions WHERE global_user_id = $1', [second.id]);
   const end = (id: string) => rawRequest(`${w.s.base}/api/auth/sessions/${id}`, w.root, 'DELETE');
   t.ok(theirs.rows.length > 0);

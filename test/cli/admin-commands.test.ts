@@ -78,13 +78,13 @@ t.test('admin reset-second-factor names the mistake of an email that no administ
 
 t.test('admin key makes what the roles of the administrator include, and nothing beyond', async t => {
   const w = await world(t);
-  const may = { roles: ['viewer', 'plugin_manager'], plugins: ['mine'] };
+  const may = { roles: ['auditor', 'plugin_manager'], plugins: ['mine'] };
   const ada = await appointSecondAdmin(w.s, w.db, w.root, ROOT_PASSWORD, may);
   const key = (email: string, ...more: string[]) => w.admin('key', '--email', email, '--name', 'ops', ...more);
   for (const scope of ['operate', 'plugins:deploy', 'plugins:deploy:other', 'admin'])
     t.match(
       await key(ada.email, '--scope', 'read', '--scope', scope),
-      { code: 1, out: '', err: new RegExp(`has the roles viewer, plugin_manager, .* the scope ${scope} of this key`) },
+      { code: 1, out: '', err: new RegExp(`has the roles auditor, plugin_manager, .* the scope ${scope} of this key`) },
       scope,
     );
   t.match(await key(ada.email, '--scope', 'everything'), {
@@ -137,7 +137,7 @@ t.test('a key ends when the roles of its maker are narrowed below it, wherever i
   t.same(await good(), ['read', 'operate', 'mine'], 'limited to one plugin');
   t.equal((await narrow({ roles: ['plugin_manager'], plugins: ['mine'] })).status, 200);
   t.same(await good(), ['read', 'mine'], 'no operator any more');
-  t.equal((await narrow({ roles: ['viewer'], plugins: null })).status, 200);
+  t.equal((await narrow({ roles: ['auditor'], plugins: null })).status, 200);
   t.same(await good(), ['read']);
   t.equal((await narrow({ roles: ['owner'], plugins: null })).status, 200);
   t.same(await good(), ['read'], 'a role that comes back brings no key back');

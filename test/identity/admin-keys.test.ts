@@ -231,13 +231,13 @@ t.test(
     const keys = await Promise.all(scopes.map(async scope => ({ scope, ...(await w.make(scope)) })));
     const admins: Array<{ roles: string[]; held: string[]; headers: Headers_ }> = [];
     for (const { held, ...may } of [
-      { roles: ['viewer'], held: 'read people' },
+      { roles: ['auditor'], held: 'read people' },
       { roles: ['operator'], held: 'read operate' },
       { roles: ['plugin_manager'], held: 'read plugins:deploy' },
       { roles: ['plugin_manager'], plugins: ['mine'], held: 'read plugins:deploy:mine' },
       { roles: ['plugin_manager'], plugins: ['other'], held: 'read plugins:deploy:other' },
       { roles: ['access_manager'], held: 'read people access university' },
-      { roles: ['viewer', 'operator', 'access_manager'], held: 'read people operate access university' },
+      { roles: ['auditor', 'operator', 'access_manager'], held: 'read people operate access university' },
       { roles: ['owner'], held: 'admin never' },
     ]) {
       const { headers } = await appointSecondAdmin(w.s, w.db, w.root, PASSWORD, may);
@@ -372,7 +372,7 @@ t.test('the administrator who made a key rotates it, and the old secret is good 
   t.same([await use(second), await use(third)], [401, 200], 'without an overlap the old one ends at once');
   t.match((await rotate({ overlap_seconds: -1 })).json, { status: 422, errors: [{ pointer: '/overlap_seconds' }] });
   t.equal((await w.call('POST', '/keys/999999/rotate', w.root, {})).status, 404);
-  const other = await appointSecondAdmin(w.s, w.db, w.root, PASSWORD, { roles: ['viewer', 'owner'] });
+  const other = await appointSecondAdmin(w.s, w.db, w.root, PASSWORD, { roles: ['auditor', 'owner'] });
   t.match((await rotate({}, other.headers)).json, { status: 403, detail: /only the administrator who made the key/ });
   t.equal(await use(third), 200, 'a refusal changes nothing');
   const expiring = (by: string) =>

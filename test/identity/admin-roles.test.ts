@@ -34,7 +34,7 @@ async function world(t: { teardown(fn: () => unknown): void }) {
 }
 
 t.test('roles are sets of the scopes of keys', async t => {
-  t.same(scopesOf({ roles: ['viewer'], plugins: null }), ['read', 'people']);
+  t.same(scopesOf({ roles: ['auditor'], plugins: null }), ['read', 'people']);
   t.same(scopesOf({ roles: ['operator', 'access_manager'], plugins: null }), [
     'read',
     'people',
@@ -79,7 +79,7 @@ t.test('the roles of an appointment are checked, shown, and listed with their sc
   const wrong: Array<[Record<string, unknown>, string]> = [
     [{ roles: [] }, '/roles'],
     [{ roles: ['king'] }, '/roles/0'],
-    [{ roles: ['viewer'], plugins: ['mine'] }, '/plugins'],
+    [{ roles: ['auditor'], plugins: ['mine'] }, '/plugins'],
     [{ roles: ['plugin_manager'], plugins: [] }, '/plugins'],
   ];
   for (const [may, pointer] of wrong) {
@@ -87,14 +87,14 @@ t.test('the roles of an appointment are checked, shown, and listed with their sc
     t.match((await w.call(w.root, 'POST', '/admins', body)).json, { status: 422, errors: [{ pointer }] });
     t.match((await w.call(w.root, 'PATCH', `/admins/${w.rootId}`, may)).json, { status: 422, errors: [{ pointer }] });
   }
-  const manager = await w.appoint({ roles: ['plugin_manager', 'viewer', 'viewer'], plugins: ['mine', 'mine'] });
-  t.match(manager.appointed, { roles: ['viewer', 'plugin_manager'], plugins: ['mine'] });
+  const manager = await w.appoint({ roles: ['plugin_manager', 'auditor', 'auditor'], plugins: ['mine', 'mine'] });
+  t.match(manager.appointed, { roles: ['auditor', 'plugin_manager'], plugins: ['mine'] });
   const check = await w.call(manager.headers, 'GET', '/auth/check');
   t.match(check.json, { admin: { scopes: ['read', 'people', 'plugins:deploy:mine', 'plugins:accept'] } });
   const roles = (await w.call(manager.headers, 'GET', '/admins/roles')).json.items as Array<{ role: string }>;
   t.same(
     roles.map(r => r.role),
-    ['viewer', 'operator', 'plugin_manager', 'access_manager', 'owner'],
+    ['auditor', 'operator', 'plugin_manager', 'access_manager', 'owner'],
   );
 });
 
@@ -102,11 +102,11 @@ t.test('an operator reads no people, not even in the audit log', async t => {
   const w = await world(t);
   const ada = await w.call(w.root, 'POST', '/users', { display_name: 'Ada', external_id: 'e-1' });
   const { headers: operator } = await w.appoint({ roles: ['operator'] });
-  const { headers: viewer } = await w.appoint({ roles: ['viewer'], round: 2 });
+  const { headers: auditor } = await w.appoint({ roles: ['auditor'], round: 2 });
   const where = `/audit?action=user.create&object_id=${ada.json.id}`;
   const entryOf = async (headers: Record<string, string>) =>
     ((await w.call(headers, 'GET', where)).json.items as Array<Record<string, unknown>>)[0];
-  t.match(await entryOf(viewer), { after: { display_name: 'Ada' } });
+  t.match(await entryOf(auditor), { after: { display_name: 'Ada' } });
   const masked = await entryOf(operator);
   t.match(masked, { object_id: String(ada.json.id), before: null, after: null });
   t.match((await w.call(operator, 'GET', `/audit/${masked?.id}`)).json, { before: null, after: null });
@@ -116,12 +116,12 @@ t.test('an operator reads no people, not even in the audit log', async t => {
   };
   t.match(await w.call(w.root, 'POST', '/relationships', dean), { status: 201 });
   t.notMatch((await w.call(operator, 'GET', '/audit.csv')).text, /Ada|e-77/);
-  t.match((await w.call(viewer, 'GET', '/audit.csv')).text, /e-77/);
-  t.match((await w.call(viewer, 'GET', '/audit.csv')).text, 'Ada');
+  t.match((await w.call(auditor, 'GET', '/audit.csv')).text, /e-77/);
+  t.match((await w.call(auditor, 'GET', '/audit.csv')).text, 'Ada');
   t.match((await w.call(operator, 'GET', `/users/${ada.json.id}`)).json, {
     status: 403,
-    detail: /needs the role viewer or access manager or owner; you are operator$/,
-    sufficient_roles: ['viewer', 'access_manager', 'owner'],
+    detail: /needs the role auditor or access manager or owner; you are operator$/,
+    sufficient_roles: ['auditor', 'access_manager', 'owner'],
   });
 });
 
@@ -152,6 +152,14 @@ t.test('a manager of one plugin manages that one, and a refusal names what is mi
   t.match(settings.json, { status: 403, sufficient_roles: ['access_manager', 'owner'] });
 });
 
+t.test('who was appointed as a viewer, as auditors were called, is an auditor', async t => {
+  const w = await world(t);
+  const second = await w.appoint({ roles: ['auditor'] });
+  await w.db.query("UPDATE admin_credentials SET roles = '{viewer}' WHERE global_user_id = $1", [second.id]);
+  t.equal((await w.call(second.headers, 'GET', '/users')).status, 200);
+  t.match((await w.call(w.root, 'GET', `/admins?user=${second.id}`)).json, { items: [{ roles: ['auditor'] }] });
+});
+
 t.test('a change of roles counts from the next request on, is audited, and revokes keys that open more', async t => {
   const w = await world(t);
   const second = await w.appoint({ roles: ['owner'] });
@@ -160,18 +168,18 @@ t.test('a change of roles counts from the next request on, is audited, and revok
   const reads = await make(['read']);
   const grants = await make(['read', 'access']);
   t.equal((await w.call(second.headers, 'GET', '/plugins')).status, 200);
-  const changed = await w.call(w.root, 'PATCH', `/admins/${second.id}`, { roles: ['viewer'] });
-  t.match(changed.json, { roles: ['viewer'], plugins: null });
+  const changed = await w.call(w.root, 'PATCH', `/admins/${second.id}`, { roles: ['auditor'] });
+  t.match(changed.json, { roles: ['auditor'], plugins: null });
   t.match((await w.call(second.headers, 'POST', '/plugins/mine/disable')).json, {
     status: 403,
-    detail: /needs the role plugin manager or owner; you are viewer$/,
+    detail: /needs the role plugin manager or owner; you are auditor$/,
   });
   t.equal((await w.call(second.headers, 'GET', '/plugins')).status, 200, 'the session goes on');
   const using = (key: Record<string, unknown>) => w.call({ authorization: `Bearer ${key.key}` }, 'GET', '/plugins');
   t.equal((await using(reads)).status, 200);
   t.equal((await using(grants)).status, 401, 'a key beyond the new roles is revoked');
   const [entry] = (await w.call(w.root, 'GET', '/audit?action=admin.roles')).json.items as unknown[];
-  t.match(entry, { object_id: String(second.id), before: { roles: ['owner'] }, after: { roles: ['viewer'] } });
+  t.match(entry, { object_id: String(second.id), before: { roles: ['owner'] }, after: { roles: ['auditor'] } });
   t.match((await w.call(second.headers, 'POST', '/keys', { name: 'x', scopes: ['read'] })).json, {
     status: 403,
     sufficient_roles: ['owner'],
@@ -182,13 +190,13 @@ t.test('an owner is always left', async t => {
   const w = await world(t);
   const second = await w.appoint({ roles: ['operator'] });
   const last = { status: 409, detail: /the last owner; make another administrator an owner first/ };
-  t.match((await w.call(w.root, 'PATCH', `/admins/${w.rootId}`, { roles: ['viewer'] })).json, last);
+  t.match((await w.call(w.root, 'PATCH', `/admins/${w.rootId}`, { roles: ['auditor'] })).json, last);
   t.match((await w.call(w.root, 'DELETE', `/admins/${w.rootId}`)).json, last);
   t.equal((await w.call(w.root, 'PATCH', `/admins/${second.id}`, { roles: ['owner'] })).status, 200);
   // Of two owners who step down at once, one stays.
   const both = await Promise.all([
-    w.call(w.root, 'PATCH', `/admins/${w.rootId}`, { roles: ['viewer'] }),
-    w.call(second.headers, 'PATCH', `/admins/${second.id}`, { roles: ['viewer'] }),
+    w.call(w.root, 'PATCH', `/admins/${w.rootId}`, { roles: ['auditor'] }),
+    w.call(second.headers, 'PATCH', `/admins/${second.id}`, { roles: ['auditor'] }),
   ]);
   t.same(both.map(a => a.status).sort(), [200, 409]);
 });
@@ -196,15 +204,15 @@ t.test('an owner is always left', async t => {
 t.test('a right that is taken away meanwhile counts: no key and no appointment comes after it', async t => {
   const w = await world(t);
   for (let round = 0; round < 5; round++) {
-    const second = await w.appoint({ roles: ['owner', 'viewer'], plugins: null, round });
+    const second = await w.appoint({ roles: ['owner', 'auditor'], plugins: null, round });
     const make = () => w.call(second.headers, 'POST', '/keys', { name: 'x', scopes: ['admin'] });
     const back = () => w.call(second.headers, 'PATCH', `/admins/${second.id}`, { roles: ['owner'] });
-    const work = [make(), back(), make(), w.call(w.root, 'PATCH', `/admins/${second.id}`, { roles: ['viewer'] })];
+    const work = [make(), back(), make(), w.call(w.root, 'PATCH', `/admins/${second.id}`, { roles: ['auditor'] })];
     await Promise.all([...work, make(), back(), make(), back()]);
-    await w.call(w.root, 'PATCH', `/admins/${second.id}`, { roles: ['viewer'] });
+    await w.call(w.root, 'PATCH', `/admins/${second.id}`, { roles: ['auditor'] });
     const { rows } = await w.db.query('SELECT 1 FROM admin_keys WHERE made_by = $1', [second.id]);
-    t.equal(rows.length, 0, `round ${round}: a viewer holds no key that opens more`);
-    t.match((await w.call(w.root, 'GET', `/admins?user=${second.id}`)).json, { items: [{ roles: ['viewer'] }] });
+    t.equal(rows.length, 0, `round ${round}: an auditor holds no key that opens more`);
+    t.match((await w.call(w.root, 'GET', `/admins?user=${second.id}`)).json, { items: [{ roles: ['auditor'] }] });
     await w.call(w.root, 'DELETE', `/admins/${second.id}`);
   }
 });

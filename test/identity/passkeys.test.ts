@@ -195,7 +195,7 @@ t.test('a passkey that does not fit uses the question of a confirmation up, and 
 
 t.test('a passkey is of one administrator', async t => {
   const w = await world(t);
-  const second = await appointSecondAdmin(w.s, w.db, w.root, ROOT_PASSWORD, { roles: ['viewer'] });
+  const second = await appointSecondAdmin(w.s, w.db, w.root, ROOT_PASSWORD, { roles: ['auditor'] });
   const headers = { host: HOST, ...second.headers };
   const [mine, theirs] = [await w.enrol(), await w.enrol(headers)];
   const { continuation, passkey_options } = await w.ask();
@@ -307,7 +307,7 @@ t.test('what a passkey signed elsewhere opens nothing without the cookie of a kn
   t.match((await w.call(stranger, 'POST', '/auth/login/passkey', body)).json, REFUSED);
   await w.forgetFailures();
   // The cookie of another administrator's browser is none of hers.
-  const second = await appointSecondAdmin(w.s, w.db, w.root, ROOT_PASSWORD, { roles: ['viewer'] });
+  const second = await appointSecondAdmin(w.s, w.db, w.root, ROOT_PASSWORD, { roles: ['auditor'] });
   const theirs = { host: HOST, ...second.headers };
   t.match((await w.call(theirs, 'POST', '/auth/login/passkey', body)).json, { status: 401, attempts_left: 3 });
   t.match(

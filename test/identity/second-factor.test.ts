@@ -187,7 +187,7 @@ t.test('a continuation ends with time, with the password, and is no one else’s
 
 t.test('an enrolment ends with its session, and the last factor may go unless one is required', async t => {
   const w = await world(t);
-  const second = await appointSecondAdmin(w.s, w.db, w.root, PASSWORD, { roles: ['viewer'] });
+  const second = await appointSecondAdmin(w.s, w.db, w.root, PASSWORD, { roles: ['auditor'] });
   const begun = await w.call(w.root, 'POST', '/auth/totp/begin');
   const code = new TOTP({ secret: Secret.fromBase32(String(begun.json.secret)) }).generate();
   const half = { continuation: begun.json.continuation, code };

@@ -5,7 +5,7 @@ import type { Role } from '../app/may.tsx';
 import { useFoundPlugins } from './plugin-picker.tsx';
 
 /** Roles in the order of what they open. */
-export const ROLES: readonly Role[] = ['viewer', 'operator', 'plugin_manager', 'access_manager', 'owner'];
+export const ROLES: readonly Role[] = ['auditor', 'operator', 'plugin_manager', 'access_manager', 'owner'];
 
 /** What an administrator may do; `plugins` null: a plugin manager manages all of them. */
 export type MayDo = { roles: Role[]; plugins: string[] | null };

@@ -218,7 +218,7 @@ export const accessTexts = {
     changeRoles: 'Change what they may do',
     pluginsMissing: 'Name at least one plugin, or choose all of them',
     role: {
-      viewer: { title: 'Viewer', about: 'Sees everything, people too, and changes nothing.' },
+      auditor: { title: 'Auditor', about: 'Sees everything, people too, and changes nothing.' },
       operator: {
         title: 'Operator',
         about:

@@ -221,7 +221,7 @@ export const accessTextsRu = {
     changeRoles: 'Изменить роли',
     pluginsMissing: 'Назовите хотя бы один плагин или выберите все',
     role: {
-      viewer: { title: 'Наблюдатель', about: 'Видит всё, в том числе людей, и ничего не меняет.' },
+      auditor: { title: 'Аудитор', about: 'Видит всё, в том числе людей, и ничего не меняет.' },
       operator: {
         title: 'Оператор',
         about:

@@ -11,16 +11,16 @@ t.test('an owner changes roles, and a page shows what its administrator may do, 
   const db = openDatabase(s.databaseUrl, 1, () => {});
   t.teardown(() => db.close());
   const session = await sessionOf(s);
-  const { email } = await appointSecondAdmin(s, db, session, PASSWORD, { roles: ['viewer'] });
+  const { email } = await appointSecondAdmin(s, db, session, PASSWORD, { roles: ['auditor'] });
 
   await logOut(page);
   await logIn(page, email, PASSWORD);
   await open('/admin/plugins/hello?tab=access');
-  await page.getByText('This takes one of: Access manager, Owner. You are: Viewer.').first().waitFor();
+  await page.getByText('This takes one of: Access manager, Owner. You are: Auditor.').first().waitFor();
   t.ok(await page.getByLabel('greet: Users').isDisabled(), 'a switch of access');
   t.same(await axe(), []);
   await page.getByRole('button', { name: 'More actions' }).click();
-  await page.getByText('This takes one of: Plugin manager, Owner. You are: Viewer.').waitFor();
+  await page.getByText('This takes one of: Plugin manager, Owner. You are: Auditor.').waitFor();
   t.ok(await page.getByRole('menuitem', { name: 'Uninstall' }).isDisabled());
   await open('/admin/administrators');
   t.ok(await page.getByRole('button', { name: 'Appoint an administrator' }).isDisabled());
@@ -29,11 +29,11 @@ t.test('an owner changes roles, and a page shows what its administrator may do, 
   await logIn(page, EMAIL, PASSWORD);
   await open('/admin/administrators');
   const row = page.getByRole('row', { name: new RegExp(email) });
-  await row.getByRole('cell').getByText('Viewer', { exact: true }).last().waitFor();
+  await row.getByRole('cell').getByText('Auditor', { exact: true }).last().waitFor();
   await row.getByRole('button', { name: /More actions/ }).click();
   await page.getByRole('menuitem', { name: 'Change what they may do' }).click();
   const dialog = page.getByRole('dialog');
-  await dialog.getByLabel('Viewer').uncheck();
+  await dialog.getByLabel('Auditor').uncheck();
   await dialog.getByRole('button', { name: 'Save' }).click();
   await dialog.getByText('Choose at least one').waitFor();
   await dialog.getByLabel('Access manager').check();
@@ -62,10 +62,10 @@ t.test('an operator keeps the service running, and sees no people', async t => {
   for (const name of ['People', 'Roles', 'Relationships', 'Why?'])
     t.equal(await menu.getByRole('link', { name }).count(), 0, name);
   await open('/admin/people');
-  await page.getByText('needs the role viewer or access manager or owner; you are operator').waitFor();
+  await page.getByText('needs the role auditor or access manager or owner; you are operator').waitFor();
   t.same(await axe(), []);
   await open('/admin/audit');
-  await page.getByText('This takes one of: Viewer, Access manager, Owner. You are: Operator.').waitFor();
+  await page.getByText('This takes one of: Auditor, Access manager, Owner. You are: Operator.').waitFor();
   t.same(await axe(), []);
   t.same(errors, []);
 });
