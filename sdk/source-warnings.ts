@@ -154,6 +154,16 @@ export function missingRequirements(
 }
 
 /**
+ * Whether warnings name the place of a call that lacks a permission.
+ *
+ * @param warnings those of `missingRequirements`, and others
+ */
+export const isPlaceKnown = (warnings: readonly string[], permission: string): boolean =>
+  NEEDS.filter(([kind]) => kind === permission)
+    .flatMap(([, name]) => [name, REQUIREMENTS.rust[name], REQUIREMENTS.c[name]])
+    .some(name => warnings.some(w => w.endsWith(`the requirement ${name}(...)`)));
+
+/**
  * All warnings about the sources of a plugin.
  *
  * @param manifest its manifest, as JSON

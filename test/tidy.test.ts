@@ -56,6 +56,7 @@ const ALLOWED: Array<[string, string]> = [
   ['src/projects/build-thread.ts', 'sdk/rust/build.ts'],
   ['src/projects/build-thread.ts', 'sdk/typescript/build.ts'],
   ['src/projects/build-project.ts', 'sdk/pack-frontend.ts'],
+  ['src/projects/build-project.ts', 'sdk/source-warnings.ts'],
   ['src/authors/start-thread.ts', 'workers/dump-start.ts'],
   ['src/api/kits-api.ts', 'sdk/typescript/engine/stored-engine.ts'],
   ['src/cli/remote.ts', 'sdk/client/client.ts'],

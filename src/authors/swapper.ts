@@ -3,7 +3,13 @@ import path from 'node:path';
 import { type FSWatcher, watch } from 'chokidar';
 import { messageOf, OperatorError } from '../base/errors.ts';
 import type { Manifest } from '../plugins/manifest.ts';
-import { type BuiltModule, buildModule, findingLine, type ShownFinding } from '../projects/build-project.ts';
+import {
+  type BuiltModule,
+  buildModule,
+  findingLine,
+  type ShownFinding,
+  withoutTold,
+} from '../projects/build-project.ts';
 import { PROJECT_FILE, type Project } from '../projects/project.ts';
 import { checkTypes } from './check-types.ts';
 
@@ -112,7 +118,8 @@ export class Swapper {
       this.#settleLater(built);
       const times = `built in ${Math.round(installing - begun)} ms, installed in ${Math.round(performance.now() - installing)} ms`;
       this.#say(`${this.manifest.id} ${this.manifest.version} is live (${times})`);
-      for (const line of [...warnings.map(w => `warning: ${w}`), ...findings.map(findingLine)]) this.#say(`  ${line}`);
+      for (const line of [...warnings.map(w => `warning: ${w}`), ...withoutTold(findings, warnings).map(findingLine)])
+        this.#say(`  ${line}`);
     } catch (error) {
       const before = this.manifest === null ? '' : '; the version before goes on';
       this.#say(`not built${before}:\n${messageOf(error)}`);

@@ -108,6 +108,9 @@ function typeOfFunction(outline: ModuleOutline, index: number): string | undefin
   return index < imported.length ? imported[index]?.type : outline.functionTypes[index - imported.length];
 }
 
+/** The permission in what the gate says of host functions that are not required. */
+export const UNDECLARED = /^uses host functions of "(.+)" without requiring it/;
+
 /**
  * Warns of imports without a requirement, which will be denied, and of requirements without an import, which are
  * useless.

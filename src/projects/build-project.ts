@@ -1,11 +1,12 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { packFrontend } from '../../sdk/pack-frontend.ts';
+import { isPlaceKnown } from '../../sdk/source-warnings.ts';
 import { customSections } from '../abi/custom-section.ts';
 import { OperatorError } from '../base/errors.ts';
 import { ThreadEnded, WorkerTask } from '../base/worker-task.ts';
 import type { Finding } from '../plugins/finding.ts';
-import { inspectModule } from '../plugins/inspect.ts';
+import { inspectModule, UNDECLARED } from '../plugins/inspect.ts';
 import { type Manifest, parseManifest, permissionsOf } from '../plugins/manifest.ts';
 import type { BuildAnswer, BuildOrder } from './build-thread.ts';
 import type { Project } from './project.ts';
@@ -60,6 +61,13 @@ export type ShownFinding = Pick<Finding, 'level' | 'message' | 'where'>;
 export const findingLine = ({ level, message, where }: ShownFinding): string =>
   `${level}: ${where === undefined ? '' : `${where}: `}${message}`;
 
+/** Findings without those that a warning of the build tells with the place of the call. */
+export const withoutTold = <F extends ShownFinding>(findings: readonly F[], warnings: readonly string[]): F[] =>
+  findings.filter(({ message }) => {
+    const permission = UNDECLARED.exec(message)?.[1];
+    return permission === undefined || !isPlaceKnown(warnings, permission);
+  });
+
 async function packedFrontend(folder: string): Promise<Uint8Array> {
   const index = path.join(folder, 'index.html');
   if (!fs.existsSync(index)) throw new SourceMistakes(`there is no ${index}: a frontend begins with it`);
@@ -107,6 +115,9 @@ export async function buildProject(project: Project): Promise<BuiltProject> {
   const refusals = findings.filter(f => f.level === 'refusal');
   if (refusals.length > 0) throw new SourceMistakes(refusals.map(findingLine).join('\n'));
   // What the start does is known once it runs, at the upload.
-  const told = findings.filter(f => f.rule !== 'start');
+  const told = withoutTold(
+    findings.filter(f => f.rule !== 'start'),
+    built.warnings,
+  );
   return { ...built, permissions: permissionsOf(built.manifest), findings: told, ms: performance.now() - begun };
 }

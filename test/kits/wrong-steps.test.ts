@@ -87,8 +87,12 @@ for (const [language, wrong] of Object.entries(KITS)) {
       fs.writeFileSync(file, changed);
       return await buildProject(readProject(folder));
     };
-    const { warnings } = await build(...wrong.denied);
+    const { findings, warnings } = await build(...wrong.denied);
     t.match(warnings, [wrong.call], 'a permission that is not required');
+    t.notOk(
+      findings.some(f => f.rule === 'undeclared'),
+      'is said once, with its place',
+    );
     await t.rejects(build(...wrong.twice), /the name "greet" is used twice: rename one of the triggers/);
     await t.rejects(
       build(/(["'])\/greet\/:name["']/, '$1greet$1'),
