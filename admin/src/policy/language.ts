@@ -3,6 +3,7 @@ import { HighlightStyle, StreamLanguage, syntaxHighlighting } from '@codemirror/
 import { tags } from '@lezer/highlight';
 import i18next from 'i18next';
 import { readable } from '../app/theme.ts';
+import { type Asked, askedAt } from './asked-at.ts';
 
 /** What a completion knows of this service. */
 export type Vocabulary = {
@@ -80,100 +81,38 @@ export const policyColours = syntaxHighlighting(
 const options = (labels: readonly string[], type: string, detail?: string): Completion[] =>
   labels.map(label => ({ label, type, ...(detail === undefined ? {} : { detail }) }));
 
-/** The type of the objects whose ids an attribute holds. */
-const IDS_OF: Readonly<Record<string, string>> = { external_id: 'user', groups: 'study_group' };
-
-/** Of which type the id in quotes is: the last argument of a check, or a value of an attribute with ids; null for another text. */
-function typeOfId(before: string, after: string): string | null {
-  const called = LAST_ARGUMENT.exec(before)?.[1];
-  if (called !== undefined) return called;
-  const attribute = COMPARED.exec(before)?.[1] ?? IN_ATTRIBUTE.exec(after)?.[1];
-  return IDS_OF[attribute ?? ''] ?? null;
-}
-
-/** The type in front of the id: `check("view_all", "faculty", "` and `is_member("study_group", "`. */
-const LAST_ARGUMENT = /\b(?:check\(\s*["'][^"']*["']\s*,|is_member\()\s*["']([\w-]+)["']\s*,\s*["'][^"']*$/;
-/** An attribute in front of a value it is compared with, and one behind a value it may hold: `"cs-101" in user.groups`. */
-const COMPARED = /user\.(\w+)\s*(?:[=!]=|in)\s*\[?[^&|]*["'][^"']*$/;
-const IN_ATTRIBUTE = /^[^"']*["']\s*in\s+user\.(\w+)/;
-
-/** What the quoted text around the cursor may be: which argument of which function, or a value of which attribute. */
-function inQuotes(before: string, after: string, { objects, roles }: Vocabulary): Completion[] {
-  const call = /\b(check|is_member|has_role|has_any_role)\(([^()]*)$/.exec(before);
-  if (call !== null) {
-    const [, name, given = ''] = call;
-    const place = given.split(',').length - 1;
-    if (name === 'has_role' || name === 'has_any_role') return options(roles, 'constant', i18next.t('policy.role'));
-    const types = options(
-      objects.map(o => o.name),
-      'type',
-      i18next.t('policy.objectType'),
-    );
-    if (name === 'is_member') return place === 0 ? types : [];
-    if (place === 1) return types;
-    if (place === 0)
+/** What fits what is asked. */
+async function optionsFor(asked: Asked, vocabulary: Vocabulary): Promise<Completion[]> {
+  const { find, objects, roles } = vocabulary;
+  switch (asked.kind) {
+    case 'role':
+      return options(roles, 'constant', i18next.t('policy.role'));
+    case 'permission':
       return options(
         [...new Set(objects.flatMap(o => [...o.permissions, ...o.relations]))].sort(),
         'property',
         i18next.t('policy.permission'),
       );
-    return [];
-  }
-  const attribute = COMPARED.exec(before)?.[1] ?? IN_ATTRIBUTE.exec(after)?.[1] ?? '';
-  return attribute === 'roles'
-    ? options(roles, 'constant', i18next.t('policy.role'))
-    : options(ATTRIBUTES[attribute] ?? [], 'enum');
-}
-
-/** Ids as the service finds them, with the names they have. */
-async function idsIn(
-  { find }: Vocabulary,
-  type: string,
-  search: string,
-  from: number,
-): Promise<CompletionResult | null> {
-  const found = await find(type, search);
-  const labels = found.map(
-    ({ id, name }): Completion => ({
-      ...{ label: id, apply: id.replace(/["'\\]/g, '\\$&'), type: 'text' },
-      ...(name === null ? {} : { detail: name }),
-    }),
-  );
-  // What fits is what the service found: the name may hold what is typed.
-  return labels.length === 0 ? null : { from, options: labels, filter: false };
-}
-
-/** Completions of a policy: attributes with their values, functions, roles, object types, permissions, and ids with their names. */
-export const completionsOf =
-  (vocabulary: () => Vocabulary) =>
-  (context: CompletionContext): CompletionResult | Promise<CompletionResult | null> | null => {
-    const line = context.state.doc.lineAt(context.pos);
-    const before = line.text.slice(0, context.pos - line.from);
-    const after = line.text.slice(context.pos - line.from);
-    const quoted = /["']([^"']*)$/.exec(before);
-    const isQuoted = quoted !== null && (before.match(/["']/g)?.length ?? 0) % 2 === 1;
-    if (isQuoted) {
-      const text = quoted[1] ?? '';
-      const from = context.pos - text.length;
-      const type = typeOfId(before, after);
-      if (type !== null) return idsIn(vocabulary(), type, text, from);
-      return { from, options: inQuotes(before, after, vocabulary()) };
+    case 'type': {
+      const fitting = objects.filter(o => [...o.permissions, ...o.relations].includes(asked.permission));
+      const names = (fitting.length > 0 ? fitting : objects).map(o => o.name);
+      return options(names, 'type', i18next.t('policy.objectType'));
     }
-    const member = /\buser\.(\w*)$/.exec(before);
-    if (member !== null)
-      return {
-        from: context.pos - (member[1]?.length ?? 0),
-        options: Object.entries(ATTRIBUTES).map(([label, values]) => ({
-          label,
-          type: 'property',
-          detail: values.join(' | '),
-        })),
-      };
-    const word = /\w*$/.exec(before)?.[0] ?? '';
-    if (word === '' && !context.explicit) return null;
-    return {
-      from: context.pos - word.length,
-      options: [
+    case 'id':
+      return (await find(asked.type, asked.search)).map(({ id, name }) => ({
+        ...{ label: id, apply: id.replace(/["'\\]/g, '\\$&'), type: 'text' },
+        ...(name === null ? {} : { detail: name }),
+      }));
+    case 'value':
+      return options(ATTRIBUTES[asked.attribute] ?? [], 'enum');
+    case 'attribute':
+      return Object.entries(ATTRIBUTES).map(([label, values]) => ({
+        label,
+        type: 'property',
+        detail: values.join(' | '),
+      }));
+    case 'name':
+      return [
         { label: 'user', type: 'variable', detail: i18next.t('policy.user') },
         { label: 'principal', type: 'variable', detail: i18next.t('policy.principal') },
         ...FUNCTIONS.map(
@@ -188,6 +127,19 @@ export const completionsOf =
             },
           }),
         ),
-      ],
-    };
+      ];
+  }
+}
+
+/** Completions of a policy: attributes with their values, functions, roles, object types, permissions, and ids with their names. */
+export const completionsOf =
+  (vocabulary: () => Vocabulary) =>
+  async (context: CompletionContext): Promise<CompletionResult | null> => {
+    const asked = askedAt(context.state.doc.toString(), context.pos);
+    if (asked === null || (asked.kind === 'name' && asked.from === asked.to && !context.explicit)) return null;
+    const found = await optionsFor(asked, vocabulary());
+    if (found.length === 0 || context.aborted) return null;
+    const { from, to } = asked;
+    // What fits an id is what the service found: the name may hold what is typed.
+    return asked.kind === 'id' ? { from, to, options: found, filter: false } : { from, to, options: found };
   };
