@@ -147,7 +147,7 @@ const CLAIMS: Record<string, Array<[words: string, file: string, title: string]>
     ['at most 20 cookies', 'triggers/answers', 'an answer may set only a few'],
     ['only together with a proof', 'api/browser-origin', 'opens the admin API only with the proof of our page'],
     ['`admin_session` never travels', 'api/plugin-origin', 'has its user, and nothing of the service'],
-    ['never brings a proof', 'identity/passkeys', 'a passkey alone opens a browser in which its owner has given'],
+    ['never brings a proof', 'identity/passkeys', 'a passkey alone opens a browser in which its owner has logged in'],
     ['only with the cookie', 'identity/passkeys', 'opens nothing without the cookie of a known browser'],
   ],
   'docs/access.md': [

@@ -200,7 +200,7 @@ const check: Handle<typeof adminLogin.check, AuthApiParts> = async (parts, { req
     authenticated: setupMode || caller !== null,
     setup_mode: setupMode,
     idp: parts.idp,
-    passkey: (await findAlone(parts, parts.db, request)) !== null,
+    passkey: (await findAlone(parts, request)) !== null,
     ...(caller === null ? {} : { page_proof_required: !proven }),
     ...(caller !== null && proven ? { admin: adminJson(parts, caller.account, caller.session) } : {}),
   };

@@ -3,10 +3,10 @@ import { appendAudit } from '../audit/audit-log.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { Queryable } from '../db/database.ts';
 import { NO_STORE, type Request, sessionCookieOf } from '../http/message.ts';
-import { type AdminAccount, findAdmin, holdCredentials } from '../identity/admin-accounts.ts';
+import { type AdminAccount, findAdmin, markOfCredentials } from '../identity/admin-accounts.ts';
 import { ADMIN_CHALLENGE, completeLogin } from '../identity/admin-login.ts';
 import { sha256 } from '../identity/bearer-secret.ts';
-import { addChallenge, holdChallenge, removeChallenge } from '../identity/challenges.ts';
+import { addChallenge, findChallenge, holdChallenge, removeChallenge } from '../identity/challenges.ts';
 import {
   listPasskeys,
   type Passkey,
@@ -216,39 +216,37 @@ const beginAlone: Handle<typeof secondLogin.beginAlone, AdminSessionParts> = asy
   refuseUntrustedOrigin(request);
   const site = siteOf(parts.publicUrl, request);
   if (site.rp === null) throw new ServiceError('conflict', site.problem);
-  const { rp } = site;
-  const json = await parts.db.withTransaction(async client => {
-    const known = await findAlone(parts, client, request);
-    const held = known === null ? undefined : await holdCredentials(client, known.userId);
-    if (known === null || held === undefined)
-      throw new ServiceError(
-        'conflict',
-        'a passkey alone opens only a browser in which its administrator has logged in before; log in with the password',
-      );
-    const { challenge, options } = await useOptions(rp, known.passkeys);
-    const of = { userId: known.userId, purpose: 'passkey_login', text: challenge, boundTo: sha256(held.hash) } as const;
-    return { continuation: await addChallenge(client, of), options: { ...options } };
-  });
+  const known = await findAlone(parts, request);
+  if (known === null)
+    throw new ServiceError(
+      'conflict',
+      'a passkey alone opens only a browser in which its administrator has logged in since it was made; log in with the password',
+    );
+  const { challenge, options } = await useOptions(site.rp, known.passkeys);
+  const { boundTo, userId } = known;
+  const of = { userId, purpose: 'passkey_login', text: challenge, boundTo } as const;
+  const json = { continuation: await addChallenge(parts.db, of), options: { ...options } };
   return { status: 200, json, headers: [NO_STORE] };
 };
 
 /**
- * The administrator whom the browser of a request may log in with a passkey alone, and the passkeys that work here; null for none. A
+ * The administrator whom the browser of a request may log in with a passkey alone, and the passkeys that do; null for none. A
  * passkey signs for every page of this origin that asks, those of plugins too, and what it signed can be carried elsewhere: it counts
- * only together with the cookie of a browser in which its owner gave the password before, which no page can read.
+ * only together with the cookie of a browser in which its owner has logged in since it was made, with the password there is now.
  */
 export async function findAlone(
-  { cookies, publicUrl }: Pick<AdminSessionParts, 'cookies' | 'publicUrl'>,
-  db: Queryable,
+  { cookies, db, publicUrl }: Pick<AdminSessionParts, 'cookies' | 'db' | 'publicUrl'>,
   request: Request,
-): Promise<{ userId: number; passkeys: Passkey[] } | null> {
+): Promise<{ userId: number; boundTo: Buffer; passkeys: Passkey[] } | null> {
   const { rp } = siteOf(publicUrl, request);
-  const userId = cookies.lastAdminOf(request);
-  if (rp === null || userId === null) return null;
+  const last = cookies.lastAdminLogin(request);
+  if (rp === null || last === null || last.credentials === '') return null;
+  const { userId } = last;
   const account = await findAdmin(db, userId);
   if (account === undefined || account.mustChangePassword) return null;
-  const passkeys = (await listPasskeys(db, userId)).filter(p => p.rpId === rp.id);
-  return passkeys.length === 0 ? null : { userId, passkeys };
+  if ((await markOfCredentials(db, userId)) !== last.credentials) return null;
+  const passkeys = (await listPasskeys(db, userId)).filter(p => p.rpId === rp.id && p.createdAt < last.at);
+  return passkeys.length === 0 ? null : { userId, boundTo: Buffer.from(last.credentials, 'base64url'), passkeys };
 }
 
 const completeAlone: Handle<typeof secondLogin.completeAlone, AdminSessionParts> = async (parts, { body, request }) => {
@@ -256,12 +254,21 @@ const completeAlone: Handle<typeof secondLogin.completeAlone, AdminSessionParts>
   refuseUntrustedOrigin(request);
   const { continuation, passkey } = await body();
   const { rp } = siteOf(parts.publicUrl, request);
+  const known = await findAlone(parts, request);
+  const asked = await findChallenge(parts.db, continuation, 'passkey_login');
+  // What another browser sends is no attempt of the administrator's, and counts as none.
+  if (asked !== undefined && asked.userId !== known?.userId)
+    throw new ServiceError(
+      'unauthorized',
+      'a passkey alone opens the browser in which the login was begun; log in with the password here',
+      { headers: [['WWW-Authenticate', ADMIN_CHALLENGE]] },
+    );
   return await completeLogin(
     parts.db,
     { ...attemptOf(parts, request), continuation, purpose: 'passkey_login' },
     async (client, { text, userId }) =>
       rp !== null &&
-      parts.cookies.lastAdminOf(request) === userId &&
+      known?.passkeys.some(p => p.credentialId === passkey.id) === true &&
       (await usePasskey(client, rp, userId, text, passkey)) !== undefined,
     async (client, account) => {
       await noteLogin(client, account, request, { instead_of_password: 'passkey' });

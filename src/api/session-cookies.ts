@@ -8,7 +8,8 @@ import {
   sessionCookieName,
   sessionCookieOf,
 } from '../http/message.ts';
-import type { KnownBrowsers } from '../identity/known-browsers.ts';
+import { markOfCredentials } from '../identity/admin-accounts.ts';
+import type { KnownBrowsers, LastLogin } from '../identity/known-browsers.ts';
 import { addSession, endSession, type Session, type SessionKind } from '../identity/sessions.ts';
 
 type Header = [string, string];
@@ -59,9 +60,10 @@ export class SessionCookies {
     return this.#browsers.find(cookieOf(request.headers, this.nameOf(KNOWN_BROWSER)), userId, Date.now());
   }
 
-  /** The administrator who has logged in last with the browser of a request; null for none. */
-  lastAdminOf(request: Request): number | null {
-    return this.#browsers.userOf(cookieOf(request.headers, this.nameOf(KNOWN_BROWSER)), Date.now());
+  /** The last login of an administrator with the browser of a request, at the host it names now; null for none. */
+  lastAdminLogin({ headers }: Request): LastLogin | null {
+    const last = this.#browsers.lastLogin(cookieOf(headers, this.nameOf(KNOWN_BROWSER)), Date.now());
+    return last !== null && last.host === (headers.host ?? '') ? last : null;
   }
 
   /** A `Set-Cookie` header; `ms` 0 takes the cookie away. */
@@ -107,7 +109,10 @@ export class SessionCookies {
       } else if (before !== '') headers.push(this.header(sessionCookieName(kind, before), '', 0));
     }
     if (kinds.includes('admin')) {
-      const value = this.#browsers.remember(userId, Date.now());
+      const value = this.#browsers.remember({
+        ...{ userId, at: new Date(), host: request.headers.host ?? '' },
+        credentials: (await markOfCredentials(client, userId)) ?? '',
+      });
       headers.push(this.header(this.nameOf(KNOWN_BROWSER), value, LIMITS.knownBrowserMs, KNOWN_BROWSER_PATH));
     }
     return { headers, secrets };

@@ -63,7 +63,7 @@ export async function comparePolicies(
   while (seen < subjects.length && (seen === 0 || performance.now() < untilMs)) {
     const some = subjects.slice(seen, seen + AT_ONCE);
     const [was, is] = [before, after].map(policy => some.map(s => decide(policies, policy, s, permitted)));
-    const [wasKinds, isKinds] = [await settled(was ?? []), await settled(is ?? [])];
+    const [wasKinds, isKinds] = await Promise.all([settled(was ?? []), settled(is ?? [])]);
     for (const [k, { id }] of some.entries()) {
       const [wasKind, isKind] = [wasKinds[k], isKinds[k]];
       if (wasKind === 'unavailable' || isKind === 'unavailable') {

@@ -3,6 +3,7 @@ import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
 import { ADMIN_ROLES, type AdminRole, type AdminRoles, OWNER } from './admin-roles.ts';
+import { sha256 } from './bearer-secret.ts';
 import { hashPassword } from './password.ts';
 import { findUser } from './users.ts';
 
@@ -249,6 +250,15 @@ export async function holdPassword(client: Queryable, userId: number, hash: stri
     [userId, hash],
   );
   return rowCount === 1;
+}
+
+/** What changes with every change of the password and tells nothing of it; undefined without an account. */
+export async function markOfCredentials(db: Queryable, userId: number): Promise<string | undefined> {
+  const { rows } = await db.query<{ password_hash: string }>(
+    'SELECT password_hash FROM admin_credentials WHERE global_user_id = $1',
+    [userId],
+  );
+  return rows[0] === undefined ? undefined : sha256(rows[0].password_hash).toString('base64url');
 }
 
 /** An account with the hash of its password, locked until the transaction ends. */

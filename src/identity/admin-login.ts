@@ -170,8 +170,11 @@ export async function completeLogin<Opened>(
   const { address, browserOf, continuation, purpose, stranger } = request;
   const userId = (await findChallenge(db, continuation, purpose))?.userId;
   if (userId === undefined) throw tooLate();
-  const account = `second factor of ${keyOfUser(userId)}`;
-  const attempt = { account, caller: callerOf(address, userId, browserOf).caller };
+  // A passkey alone is asked for without the password: its failures slow down nothing else.
+  const isAlone = purpose === 'passkey_login';
+  const account = `${isAlone ? 'passkey' : 'second factor'} of ${keyOfUser(userId)}`;
+  const { caller } = callerOf(address, userId, browserOf);
+  const attempt = { account, caller: isAlone ? `passkey from ${caller}` : caller };
   const failures = await countFailures(db, account);
   const { id } = await beginAttempt(db, attempt);
   let step: { opened: Opened } | { left: number };

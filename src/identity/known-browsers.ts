@@ -6,7 +6,23 @@ import { makeSecret } from './bearer-secret.ts';
 type Sealer = { seal(plain: string, owner: string): Buffer; open(sealed: Buffer, owner: string): string };
 
 const OWNER = 'known browser';
-const content = z.object({ id: z.string().min(1), user: z.int(), until: z.number() });
+const content = z.object({
+  id: z.string().min(1),
+  user: z.int(),
+  until: z.number(),
+  credentials: z.string().optional(),
+  host: z.string().optional(),
+});
+
+/** An administrator's last login with a browser. */
+export type LastLogin = {
+  userId: number;
+  at: Date;
+  /** The mark of the credentials of then, which a change of the password changes; empty for none. */
+  credentials: string;
+  /** The host, with its port, that the browser named; browsers send cookies to every port of a host. */
+  host: string;
+};
 
 /**
  * Recognizes browsers in which an administrator has logged in before. Their failed logins are counted separately from
@@ -21,8 +37,9 @@ export class KnownBrowsers {
   }
 
   /** Creates the cookie value for a browser in which a user has just logged in. */
-  remember(userId: number, nowMs: number): string {
-    const plain = { id: makeSecret().text, user: userId, until: nowMs + LIMITS.knownBrowserMs };
+  remember({ at, credentials, host, userId }: LastLogin): string {
+    const until = at.getTime() + LIMITS.knownBrowserMs;
+    const plain = { id: makeSecret().text, user: userId, until, credentials, host };
     return this.#sealer.seal(JSON.stringify(plain), OWNER).toString('base64url');
   }
 
@@ -33,12 +50,15 @@ export class KnownBrowsers {
   }
 
   /** Who has logged in last with a browser; null for any other value. */
-  userOf(cookie: string, nowMs: number): number | null {
-    return this.#read(cookie, nowMs)?.user ?? null;
+  lastLogin(cookie: string, nowMs: number): LastLogin | null {
+    const known = this.#read(cookie, nowMs);
+    if (known === null) return null;
+    const { credentials = '', host = '', until, user } = known;
+    return { userId: user, at: new Date(until - LIMITS.knownBrowserMs), credentials, host };
   }
 
   #read(cookie: string, nowMs: number): z.output<typeof content> | null {
-    if (cookie === '' || cookie.length > 500) return null;
+    if (cookie === '' || cookie.length > 1000) return null;
     try {
       const known = content.parse(JSON.parse(this.#sealer.open(Buffer.from(cookie, 'base64url'), OWNER)));
       return known.until > nowMs ? known : null;

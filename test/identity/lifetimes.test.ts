@@ -94,7 +94,7 @@ t.test('each credential is valid until its last moment and not after', async t =
   await db.withTransaction(client => addCredentials(client, { id: user.id, email: 'ada@uni.example' }));
   const adminKey = await addAdminKey(db, 'pha_', { name: 'k', scopes: ['read'], madeBy: user.id, expiresAt: end }, BY);
   const browsers = new KnownBrowsers(box);
-  const browser = browsers.remember(user.id, start);
+  const browser = browsers.remember({ userId: user.id, at: new Date(start), credentials: '', host: '' });
   const signer = new AddressSigner(Buffer.alloc(32, 2));
   const endSeconds = Math.floor(end.getTime() / 1000);
   const query = (path: string) => new Map(new URLSearchParams(path.split('?')[1]));

@@ -72,12 +72,7 @@ function Contents({ asked }: { asked: Asked }) {
       return (
         <Stack>
           <Text size="sm">{t('questions.login')}</Text>
-          <LoginForm
-            hasProvider={session.data?.idp ?? false}
-            hasPasskey={session.data?.passkey ?? false}
-            onDone={() => answer('done')}
-            inDialog
-          />
+          <LoginForm hasProvider={session.data?.idp ?? false} onDone={() => answer('done')} inDialog />
         </Stack>
       );
     case 'password':

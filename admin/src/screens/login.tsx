@@ -27,17 +27,18 @@ function inWords(error: unknown, wrong: string): unknown {
 }
 
 /**
- * @param props.hasPasskey whether the administrator who has logged in last here may with a passkey alone
- * @param props.inDialog over a page whose contents must stay: the identity provider and a passkey alone would leave it
+ * @param props.hasPasskey whether the administrator who has logged in last here may with a passkey alone; its page is opened again
+ *   then, so it is not offered over one
+ * @param props.inDialog over a page whose contents must stay: the identity provider would leave it
  */
 export function LoginForm(props: {
   hasProvider: boolean;
-  hasPasskey: boolean;
+  hasPasskey?: boolean;
   onDone: () => unknown;
   inDialog?: boolean;
 }) {
   const { hasProvider, inDialog = false, onDone } = props;
-  const hasPasskey = props.hasPasskey && knowsPasskeys();
+  const hasPasskey = props.hasPasskey === true && knowsPasskeys();
   const { t } = useTranslation();
   const [email, setEmail] = useState('');
   const [password, setPassword] = useState('');
@@ -68,6 +69,7 @@ export function LoginForm(props: {
       answered(await api.POST('/api/admin/auth/login/passkey', { body: { continuation, passkey } }));
       // The proof of this page comes with the page alone.
       location.reload();
+      return;
     } catch (problem) {
       setError(
         isBrokenOff(problem) ? new Error(t('secondFactor.brokenOff')) : inWords(problem, t('login.wrongPasskey')),
