@@ -1,4 +1,4 @@
-import { Alert, Button, Card, Group, Progress, Stack, Text, Title } from '@mantine/core';
+import { Alert, Button, Card, Group, Progress, Select, Stack, Text, Title } from '@mantine/core';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api } from '../api/client.ts';
@@ -10,9 +10,10 @@ import { type Compared, compareAll, NOTHING_COMPARED } from './compare-all.ts';
 import { type RecordedCalls, RecordedCallsAnswer } from './recorded-calls.tsx';
 import { useRun } from './use-run.ts';
 
-const DAYS = 7;
+/** Of how many days recorded calls are decided again. */
+const DAYS = [1, 7, 30, 90] as const;
 
-type Found = Compared & { recorded: RecordedCalls | null };
+type Found = Compared & { recorded: (RecordedCalls & { days: number }) | null };
 
 /**
  * Who gains or loses access by the change that is not saved yet, among all users and in the calls of the last days. Belongs
@@ -28,6 +29,7 @@ export function ComparePolicy(props: {
   const { draft, isBroken, plugin, saved, trigger } = props;
   const { t } = useTranslation();
   const [found, setFound] = useState<Found | null>(null);
+  const [days, setDays] = useState<number>(7);
   const { error, isRunning, start, stop } = useRun();
   const isSame = draft.trim() === saved.trim();
   const compare = (): void =>
@@ -36,8 +38,9 @@ export function ComparePolicy(props: {
       const compared = await compareAll({ before: saved, after: draft }, signal, known =>
         setFound({ ...known, recorded: null }),
       );
-      const body = { plugin, trigger, expression: draft, days: DAYS };
-      setFound({ ...compared, recorded: answered(await api.POST('/api/admin/policies/rehearse', { body, signal })) });
+      const body = { plugin, trigger, expression: draft, days };
+      const recorded = answered(await api.POST('/api/admin/policies/rehearse', { body, signal }));
+      setFound({ ...compared, recorded: { ...recorded, days } });
     });
   return (
     <Card withBorder>
@@ -48,6 +51,16 @@ export function ComparePolicy(props: {
         <Text size="sm" c="dimmed">
           {t(isSame ? 'comparePolicy.same' : 'comparePolicy.about')}
         </Text>
+        <Select
+          label={t('comparePolicy.days')}
+          size="xs"
+          maw={220}
+          data={DAYS.map(d => ({ value: String(d), label: t('comparePolicy.lastDays', { count: d }) }))}
+          value={String(days)}
+          onChange={d => setDays(Number(d ?? 7))}
+          allowDeselect={false}
+          disabled={isRunning}
+        />
         <Group>
           <May need="people" isInline>
             <Button variant="light" onClick={compare} loading={isRunning} disabled={isSame || isBroken}>
@@ -110,7 +123,7 @@ function Answer({ found, isWhole }: { found: Found; isWhole: boolean }) {
           {t('comparePolicy.undecided', { count: undecided })}
         </Text>
       )}
-      {recorded !== null && <RecordedCallsAnswer days={DAYS} recorded={recorded} />}
+      {recorded !== null && <RecordedCallsAnswer days={recorded.days} recorded={recorded} />}
     </Stack>
   );
 }

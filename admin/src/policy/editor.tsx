@@ -70,6 +70,7 @@ async function problemsOf(expression: string): Promise<Diagnostic[]> {
     to: Math.min(Math.max(p.position.end, p.position.start + 1), length),
     message: p.message,
     severity,
+    renderMessage: () => Object.assign(document.createElement('span'), { lang: 'en', textContent: p.message }),
   });
   return [...errors.map(e => placed(e, 'error')), ...warnings.map(w => placed(w, 'warning'))];
 }
@@ -113,7 +114,9 @@ export default function PolicyEditor(props: {
           autocompletion({ override: [completionsOf(() => known.current)] }),
           linter(
             async v => {
-              const found = await problemsOf(v.state.doc.toString()).catch(() => []);
+              const found = await problemsOf(v.state.doc.toString()).catch(() => null);
+              // Without an answer what is known stays; saving checks again.
+              if (found === null) return [];
               latest.current.onProblems?.(found.map(d => ({ message: d.message, isError: d.severity === 'error' })));
               return found;
             },

@@ -5,6 +5,7 @@ import { PersonLink } from './changed-people.tsx';
 
 export type RecordedCalls = {
   calls: number;
+  undecided: number;
   would_admit: Schemas['DecidedOtherwise'];
   would_refuse: Schemas['DecidedOtherwise'];
 };
@@ -14,8 +15,8 @@ const NAMED_MAX = 10;
 /** Which calls of the last days the policy would have decided otherwise. */
 export function RecordedCallsAnswer({ days, recorded }: { days: number; recorded: RecordedCalls }) {
   const { t } = useTranslation();
-  const { calls, would_admit, would_refuse } = recorded;
-  if (calls === 0)
+  const { calls, undecided, would_admit, would_refuse } = recorded;
+  if (calls + undecided === 0)
     return (
       <Text size="sm" c="dimmed">
         {t('recordedCalls.none', { count: days })}
@@ -24,9 +25,12 @@ export function RecordedCallsAnswer({ days, recorded }: { days: number; recorded
   return (
     <Stack gap={4}>
       <Text size="sm" fw={500}>
-        {t('recordedCalls.looked', { count: calls, days })}
+        {t('recordedCalls.looked', { count: calls, period: t('comparePolicy.lastDays', { count: days }) })}
       </Text>
-      {would_refuse.calls + would_admit.calls === 0 && <Text size="sm">{t('recordedCalls.same')}</Text>}
+      <Text size="xs" c="dimmed">
+        {t('recordedCalls.sample')}
+      </Text>
+      {calls > 0 && would_refuse.calls + would_admit.calls === 0 && <Text size="sm">{t('recordedCalls.same')}</Text>}
       {would_refuse.calls > 0 && (
         <div>
           <Text size="sm">{t('recordedCalls.refuse', { count: would_refuse.calls })}</Text>
@@ -38,6 +42,11 @@ export function RecordedCallsAnswer({ days, recorded }: { days: number; recorded
           <Text size="sm">{t('recordedCalls.admit', { count: would_admit.calls })}</Text>
           <Callers of={would_admit} />
         </div>
+      )}
+      {undecided > 0 && (
+        <Text size="sm" c="dimmed">
+          {t('recordedCalls.undecided', { count: undecided })}
+        </Text>
       )}
     </Stack>
   );

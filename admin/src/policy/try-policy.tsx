@@ -8,7 +8,6 @@ import {
   Select,
   SimpleGrid,
   Stack,
-  Table,
   TagsInput,
   Text,
   TextInput,
@@ -21,6 +20,7 @@ import { ProblemAlert } from '../parts/problem.tsx';
 import { durationText } from '../parts/quantities.ts';
 import { StateBadge } from '../parts/state-badge.tsx';
 import { UserPicker } from '../parts/user-picker.tsx';
+import { PolicyParts } from './policy-parts.tsx';
 
 type Trial = Schemas['PolicyTrial'];
 
@@ -59,7 +59,8 @@ export function TryPolicy({ expression, isBroken }: { expression: string; isBrok
   const { t } = useTranslation();
   const [user, setUser] = useState<number | null>(null);
   const [override, setOverride] = useState(NONE);
-  const [trial, setTrial] = useState<Trial | null>(null);
+  /** What came, and of which policy: it says nothing of another one. */
+  const [tried, setTried] = useState<{ of: string; trial: Trial } | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [isTrying, setTrying] = useState(false);
   const run = async (): Promise<void> => {
@@ -77,9 +78,10 @@ export function TryPolicy({ expression, isBroken }: { expression: string; isBrok
       primary_channel: chosen(CHOICES.primary_channel, override.primary_channel),
     };
     try {
-      setTrial(answered(await api.POST('/api/admin/policies/try', { body: { expression, user, attributes } })));
+      const trial = answered(await api.POST('/api/admin/policies/try', { body: { expression, user, attributes } }));
+      setTried({ of: expression, trial });
     } catch (problem) {
-      setTrial(null);
+      setTried(null);
       setError(problem);
     } finally {
       setTrying(false);
@@ -162,7 +164,7 @@ export function TryPolicy({ expression, isBroken }: { expression: string; isBrok
           {t('tryPolicy.run')}
         </Button>
         <ProblemAlert error={error} />
-        {trial !== null && <TrialResult trial={trial} />}
+        {tried?.of === expression && <TrialResult trial={tried.trial} />}
       </Stack>
     </Card>
   );
@@ -174,40 +176,13 @@ function TrialResult({ trial }: { trial: Trial }) {
     <Stack gap="sm" role="status">
       <Group gap="xs">
         <StateBadge kind={KIND[trial.verdict]} label={t(`tryPolicy.verdict.${trial.verdict}`)} />
-        {trial.reason !== null && <Text size="sm">{trial.reason}</Text>}
+        {trial.reason !== null && (
+          <Text size="sm" lang="en">
+            {trial.reason}
+          </Text>
+        )}
       </Group>
-      <Table.ScrollContainer tabIndex={0} minWidth={200} type="native">
-        <Table verticalSpacing={4} fz="sm">
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>{t('tryPolicy.part')}</Table.Th>
-              <Table.Th>{t('tryPolicy.value')}</Table.Th>
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {trial.parts.map(p => (
-              <Table.Tr key={`${p.position.start} ${p.position.end}`}>
-                <Table.Td>
-                  <Code style={{ overflowWrap: 'anywhere' }}>{p.expression}</Code>
-                </Table.Td>
-                <Table.Td>
-                  {p.not_needed === true ? (
-                    <Text size="sm" c="dimmed">
-                      {t('tryPolicy.notNeeded')}
-                    </Text>
-                  ) : p.error !== undefined ? (
-                    <Text size="sm" c="red">
-                      {p.error}
-                    </Text>
-                  ) : (
-                    <Code>{JSON.stringify(p.value)}</Code>
-                  )}
-                </Table.Td>
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </Table.ScrollContainer>
+      <PolicyParts parts={trial.parts} />
       {trial.graph_checks.length > 0 && (
         <div>
           <Text size="sm" fw={600}>

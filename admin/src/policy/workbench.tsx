@@ -87,13 +87,13 @@ export function PolicyWorkbench(props: {
         </Suspense>
         {draft !== saved &&
           notices.map(n => (
-            <Text key={n.message} size="sm" c={readable(n.isError ? 'red' : 'orange')} role="status">
+            <Text key={n.message} size="sm" c={readable(n.isError ? 'red' : 'orange')} role="status" lang="en">
               {n.message}
             </Text>
           ))}
         {problems.length > 0 && draft === saved && (
           <Text size="sm" c="red">
-            {t('policy.deniesAll')} {problems.map(p => p.message).join('; ')}
+            {t('policy.deniesAll')} <span lang="en">{problems.map(p => p.message).join('; ')}</span>
           </Text>
         )}
         <Text size="sm" c="dimmed">

@@ -13,6 +13,8 @@ import { durationText } from '../parts/quantities.ts';
 import { StateBadge } from '../parts/state-badge.tsx';
 import { SuspensionCause } from '../parts/suspension-cause.tsx';
 import { UserPicker } from '../parts/user-picker.tsx';
+import { falsePartsOf } from '../policy/false-parts.ts';
+import { PolicyParts } from '../policy/policy-parts.tsx';
 import { WhoElse } from '../policy/who-else.tsx';
 import { Section } from './review.tsx';
 import { STEP_NAME, type Step, stepText } from './why-steps.ts';
@@ -169,6 +171,19 @@ function Settings({ answer: a }: { answer: Schemas['AccessExplanation'] }) {
 function Explanation({ answer: a }: { answer: Schemas['AccessExplanation'] }) {
   const { t } = useTranslation();
   const decides = a.steps.find(s => s.holds === false);
+  const trial = useQuery({
+    queryKey: ['why', 'parts', a.user.id, a.policy?.expression],
+    queryFn: async () =>
+      answered(
+        await api.POST('/api/admin/policies/try', {
+          body: { expression: a.policy?.expression ?? '', user: a.user.id },
+        }),
+      ),
+    enabled: a.policy !== null && a.policy.verdict !== 'unavailable',
+    staleTime: 0,
+  });
+  const parts = trial.data?.parts ?? [];
+  const isFalse = a.policy?.verdict === 'denied' ? falsePartsOf(parts) : [];
   const failing = decides === undefined ? undefined : STEP_NAME[decides.code];
   return (
     <Stack gap="lg">
@@ -184,6 +199,16 @@ function Explanation({ answer: a }: { answer: Schemas['AccessExplanation'] }) {
         {failing !== undefined && (
           <Stack gap="xs" align="flex-start">
             <Text size="sm">{t(`why.todo.${failing}`)}</Text>
+            {isFalse.length > 0 && (
+              <Group gap="xs">
+                <Text size="sm">{t('why.isFalse', { count: isFalse.length, user: a.user.display_name })}</Text>
+                {isFalse.map(p => (
+                  <Code key={p.position.start} style={{ overflowWrap: 'anywhere' }}>
+                    {p.expression}
+                  </Code>
+                ))}
+              </Group>
+            )}
             <Group gap="xs">
               {(failing === 'policy' || failing === 'roles') && (
                 <LinkButton
@@ -213,6 +238,7 @@ function Explanation({ answer: a }: { answer: Schemas['AccessExplanation'] }) {
               title={`${stepText(s, t)}${s.holds === null ? ` (${t('why.notLooked')})` : s.holds ? '' : ` (${t('why.fails')})`}`}
             >
               <Found answer={a} step={s} />
+              {s.code === 'policy' && parts.length > 1 && <PolicyParts parts={parts} />}
             </Timeline.Item>
           ))}
         </Timeline>
