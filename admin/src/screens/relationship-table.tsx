@@ -97,9 +97,14 @@ export function RelationshipTable({ definitions }: { definitions: readonly Defin
             key: 'relation',
             title: t('relationships.isRelation'),
             cell: r => (
-              <Text size="sm" title={r.relation}>
-                {word(r.relation)}
-              </Text>
+              <>
+                <Text size="sm" title={r.relation}>
+                  {word(r.relation)}
+                </Text>
+                <Text size="xs" c="dimmed" hiddenFrom="sm">
+                  {t(`relationships.originOf.${r.origin}`)}
+                </Text>
+              </>
             ),
           },
           {

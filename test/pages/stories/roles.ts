@@ -103,6 +103,8 @@ t.test(
     await open('/admin/why?user=1&plugin=hello&trigger=greet');
     await page.getByText(/^No: /).waitFor();
     await page.getByText('Give the person what the policy asks for').waitFor();
+    await page.getByText(/^False for /).waitFor();
+    await page.getByText('has_role("student")', { exact: true }).first().waitFor();
     t.same(await axe(), []);
     await page.getByRole('link', { name: /^Roles of/ }).click();
     await page.getByLabel('Role').and(page.locator('input[required]')).fill('student');
