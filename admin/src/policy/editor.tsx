@@ -115,7 +115,7 @@ export default function PolicyEditor(props: {
           linter(
             async v => {
               const found = await problemsOf(v.state.doc.toString()).catch(() => null);
-              // Without an answer what is known stays; saving checks again.
+              // Without an answer what is known stays, until the next change or the save asks again.
               if (found === null) return [];
               latest.current.onProblems?.(found.map(d => ({ message: d.message, isError: d.severity === 'error' })));
               return found;

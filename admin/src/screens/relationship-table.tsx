@@ -80,6 +80,11 @@ export function RelationshipTable({ definitions }: { definitions: readonly Defin
           </May>
         )}
       </Group>
+      {list.rows.some(r => r.origin === 'import') && (
+        <Text size="sm" c="dimmed" mb="xs">
+          {t('relationships.importRestoresMany')}
+        </Text>
+      )}
       <KeysetTable
         label={t('nav.relationships')}
         query={list}
