@@ -436,62 +436,6 @@ export interface paths {
       };
     };
   };
-  '/api/admin/auth/login/passkey/begin': {
-    post: {
-      parameters: {};
-      responses: Refused<400 | 403 | 409 | 500 | 503 | 507> & {
-        200: { headers: Record<string, unknown>; content: {
-          'application/json': {
-            /** Names this question in the answer; valid for five minutes */
-            'continuation': string;
-            /** What navigator.credentials.get takes as publicKey, as JSON */
-            'options': components['schemas']['PasskeyUseOptions'];
-          };
-        } };
-        202: { headers: Record<string, unknown>; content: {
-          'application/json': {
-            /** Names this question in the answer; valid for five minutes */
-            'continuation': string;
-            /** What navigator.credentials.get takes as publicKey, as JSON */
-            'options': components['schemas']['PasskeyUseOptions'];
-          };
-        } };
-      };
-    };
-  };
-  '/api/admin/auth/login/passkey': {
-    post: {
-      parameters: {};
-      requestBody: { content: {
-        'application/json': {
-          /** The value of the answer that asked for it */
-          'continuation': string;
-          /** What navigator.credentials.get answered, as JSON */
-          'passkey': {
-            'id': string;
-            'rawId': string;
-            'type': 'public-key';
-            'response': {
-              'clientDataJSON': string;
-              'authenticatorData': string;
-              'signature': string;
-              'userHandle'?: string;
-            };
-            'authenticatorAttachment'?: 'platform' | 'cross-platform';
-            'clientExtensionResults'?: Record<string, unknown>;
-          };
-        };
-      } };
-      responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 422 | 429 | 500 | 503 | 507> & {
-        200: { headers: Record<string, unknown>; content: {
-          'application/json': components['schemas']['AdminPasskeyLogin'];
-        } };
-        202: { headers: Record<string, unknown>; content: {
-          'application/json': components['schemas']['AdminPasskeyLogin'];
-        } };
-      };
-    };
-  };
   '/api/admin/auth/confirm/passkey': {
     post: {
       parameters: {};
@@ -511,6 +455,54 @@ export interface paths {
             /** What navigator.credentials.get takes as publicKey, as JSON */
             'options': components['schemas']['PasskeyUseOptions'];
           };
+        } };
+      };
+    };
+  };
+  '/api/admin/auth/login/passwordless/begin': {
+    post: {
+      parameters: {};
+      responses: Refused<400 | 403 | 409 | 500 | 503 | 507> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['PasswordlessLogin'];
+        } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['PasswordlessLogin'];
+        } };
+      };
+    };
+  };
+  '/api/admin/auth/login/passwordless': {
+    post: {
+      parameters: {};
+      requestBody: { content: {
+        'application/json': {
+          /** The value of the answer that asked for it */
+          'continuation': string;
+          /** What navigator.credentials.get answered, as JSON */
+          'passkey'?: {
+            'id': string;
+            'rawId': string;
+            'type': 'public-key';
+            'response': {
+              'clientDataJSON': string;
+              'authenticatorData': string;
+              'signature': string;
+              'userHandle'?: string;
+            };
+            'authenticatorAttachment'?: 'platform' | 'cross-platform';
+            'clientExtensionResults'?: Record<string, unknown>;
+          };
+          /** One of the codes to keep; it works once */
+          'recovery_code'?: string;
+        };
+      } };
+      responses: Refused<400 | 401 | 403 | 408 | 413 | 415 | 422 | 429 | 500 | 503 | 507> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['PasswordlessAdmin'];
+        } };
+        202: { headers: Record<string, unknown>; content: {
+          'application/json': components['schemas']['PasswordlessAdmin'];
         } };
       };
     };
@@ -1621,8 +1613,8 @@ export interface paths {
             'peak_pages': number;
             'failure': string | null;
             'log_lines': number;
-            /** What the policy said, with all it asked */
-            'decision': Record<string, unknown> | null;
+            /** How it was decided that the caller may, or not; null where nothing was recorded: a trigger without a policy, an erased person */
+            'decision': components['schemas']['RecordedDecision'] | null;
             'log': ({
               'level': 'debug' | 'info' | 'warn' | 'error';
               'text': string;
@@ -5280,7 +5272,6 @@ export interface components {
       /** What suspends the trigger for this user */
       'suspension': components['schemas']['Suspension'] | null;
       'policy': {
-        'expression': string;
         'verdict': 'allowed' | 'denied' | 'failed' | 'unavailable';
         'reason': string | null;
         'graph_rounds': number;
@@ -5290,6 +5281,7 @@ export interface components {
           'ms': number;
         }[];
         'context_age_ms': number | null;
+        'expression': string;
       } | null;
     };
     'Suspension': {
@@ -5402,14 +5394,22 @@ export interface components {
       'setup_mode': boolean;
       /** Whether users may log in with an identity provider */
       'idp': boolean;
-      /** Whether the administrator who has logged in last with this browser may with a passkey alone */
-      'passkey': boolean;
+      /** What the administrator who has logged in last with this browser may log in with instead of the password */
+      'passwordless': ('passkey' | 'recovery_code')[];
       /** For a session: whether this request lacks the header X-Page-Proof */
       'page_proof_required'?: boolean;
       /** Whose session it is, unless the request lacks the header */
       'admin'?: components['schemas']['CurrentAdmin'];
     };
-    'AdminPasskeyLogin': {
+    'PasswordlessLogin': {
+      /** Names this login in the answer; valid for five minutes */
+      'continuation': string;
+      /** What is taken instead of the password */
+      'methods': ('passkey' | 'recovery_code')[];
+      /** What navigator.credentials.get takes as publicKey, as JSON; null without a passkey */
+      'passkey_options': components['schemas']['PasskeyUseOptions'] | null;
+    };
+    'PasswordlessAdmin': {
       'admin': components['schemas']['CurrentAdmin'];
     };
     'SecondFactor': {
@@ -5701,6 +5701,30 @@ export interface components {
       'peak_pages': number;
       'failure': string | null;
       'log_lines': number;
+    };
+    'RecordedDecision': {
+      /** What decided; policy: it was false */
+      'reason': 'open' | 'allowed' | 'disabled' | 'unknown_user' | 'roles' | 'policy' | 'policy_failed' | 'unavailable';
+      /** Why a policy failed, or what was unavailable */
+      'detail': string | null;
+      /** The roles that a command asked for */
+      'roles': ({
+        'kind': 'system' | 'global' | 'plugin';
+        'role': string;
+        'held': boolean;
+      })[];
+      /** What the policy said, with all it asked; null if it was not evaluated */
+      'policy': {
+        'verdict': 'allowed' | 'denied' | 'failed' | 'unavailable';
+        'reason': string | null;
+        'graph_rounds': number;
+        'graph_checks': {
+          'check': string;
+          'allowed': boolean;
+          'ms': number;
+        }[];
+        'context_age_ms': number | null;
+      } | null;
     };
     'Recording': {
       'format': 1;

@@ -24,9 +24,10 @@ import {
   noteLogin,
   openAdminSession,
 } from './open-admin-session.ts';
+import { findPasswordless, passwordlessRoutes } from './passwordless-api.ts';
 import type { Route } from './route.ts';
 import { ownSecondFactorRoutes } from './second-factor-api.ts';
-import { askSecondFactor, findAlone, secondLoginRoutes, withPasskey } from './second-login-api.ts';
+import { askSecondFactor, secondLoginRoutes, withPasskey } from './second-login-api.ts';
 import { logOut, type SessionsParts, sessionRoutes } from './sessions-api.ts';
 import { refuseUntrustedOrigin } from './untrusted-origin.ts';
 import { type UserTokensParts, userTokenRoutes } from './user-tokens-api.ts';
@@ -106,9 +107,11 @@ export const adminLogin = resource(
             authenticated: z.boolean().describe('Also true while there is no administrator'),
             setup_mode: z.boolean().describe('Whether the first administrator has to be made'),
             idp: z.boolean().describe('Whether users may log in with an identity provider'),
-            passkey: z
-              .boolean()
-              .describe('Whether the administrator who has logged in last with this browser may with a passkey alone'),
+            passwordless: z
+              .array(z.enum(['passkey', 'recovery_code']))
+              .describe(
+                'What the administrator who has logged in last with this browser may log in with instead of the password',
+              ),
             page_proof_required: z
               .boolean()
               .optional()
@@ -200,7 +203,7 @@ const check: Handle<typeof adminLogin.check, AuthApiParts> = async (parts, { req
     authenticated: setupMode || caller !== null,
     setup_mode: setupMode,
     idp: parts.idp,
-    passkey: (await findAlone(parts, request)) !== null,
+    passwordless: (await findPasswordless(parts, request))?.methods ?? [],
     ...(caller === null ? {} : { page_proof_required: !proven }),
     ...(caller !== null && proven ? { admin: adminJson(parts, caller.account, caller.session) } : {}),
   };
@@ -259,6 +262,7 @@ export const authRoutes = (parts: AuthApiParts): Route[] => [
     logOut,
   }),
   ...secondLoginRoutes(parts),
+  ...passwordlessRoutes(parts),
   ...ownSecondFactorRoutes(parts),
   ...userTokenRoutes(parts),
   ...sessionRoutes(parts),

@@ -5,7 +5,7 @@ import { NO_STORE, type Request } from '../http/message.ts';
 import type { AdminAccount } from '../identity/admin-accounts.ts';
 import { ADMIN_ROLES, scopesOf } from '../identity/admin-roles.ts';
 import type { PageProofs } from '../identity/page-proof.ts';
-import type { SecondMethod } from '../identity/second-factor.ts';
+import type { PasswordlessMethod, SecondMethod } from '../identity/second-factor.ts';
 import type { Session } from '../identity/sessions.ts';
 import type { Sealer } from '../identity/totp.ts';
 import { actorOfAccount, type Caller } from './caller.ts';
@@ -71,16 +71,17 @@ export async function openAdminSession(
 }
 
 /**
- * Both sessions of an administrator who gave a passkey and no password. The proof of the page does not come with them: a page of a
- * plugin can ask the browser for a passkey (docs/SECURITY.md "The proof of our pages").
+ * Both sessions of an administrator who gave no password. The proof of the page does not come with them: a page of a plugin can ask
+ * the browser for a passkey (docs/SECURITY.md "The proof of our pages").
  */
-export async function openByPasskey(
+export async function openPasswordless(
   parts: AdminSessionParts,
   client: Queryable,
   request: Request,
   admin: AdminAccount,
+  via: PasswordlessMethod,
 ) {
-  const { headers } = await parts.cookies.open(client, request, admin.userId, ['admin', 'user'], { via: 'passkey' });
+  const { headers } = await parts.cookies.open(client, request, admin.userId, ['admin', 'user'], { via });
   return { status: 200 as const, json: { admin: adminJson(parts, admin) }, headers: [...headers, NO_STORE] };
 }
 
@@ -89,7 +90,7 @@ export async function noteLogin(
   client: Queryable,
   admin: AdminAccount,
   request: Request,
-  by?: { second_factor: SecondMethod | null } | { instead_of_password: 'passkey' },
+  by?: { second_factor: SecondMethod | null } | { instead_of_password: PasswordlessMethod },
 ): Promise<void> {
   await appendAudit(client, actorOfAccount(admin, request), {
     action: 'admin.login',

@@ -28,6 +28,7 @@ import { messengerAccounts, userMessengerAccounts } from './messenger-accounts-a
 import { messengerWebhooks } from './messengers-api.ts';
 import { outbox } from './outbox-api.ts';
 import { ownSecondFactor } from './own-second-factor.ts';
+import { passwordlessLogin } from './passwordless-api.ts';
 import { pluginFiles } from './plugin-files-api.ts';
 import { pluginSessions } from './plugin-session-api.ts';
 import { plugins } from './plugins-api.ts';
@@ -55,6 +56,7 @@ export const RESOURCES = {
   adminKeys,
   adminLogin,
   secondLogin,
+  passwordlessLogin,
   ownSecondFactor,
   admins,
   audit,

@@ -2,7 +2,7 @@ import { appendAudit } from '../audit/audit-log.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { Queryable } from '../db/database.ts';
 import { NO_STORE, type Request, sessionCookieOf } from '../http/message.ts';
-import { holdCredentials } from '../identity/admin-accounts.ts';
+import { endPasswordless, holdCredentials } from '../identity/admin-accounts.ts';
 import { sha256 } from '../identity/bearer-secret.ts';
 import { addChallenge, type ChallengePurpose, holdChallenge, removeChallenge } from '../identity/challenges.ts';
 import {
@@ -125,6 +125,7 @@ const add: Handle<typeof ownSecondFactor.addPasskey, AdminSessionParts> = async 
           { pointer: '/response', message: `must be made for ${rp.id}, by an authenticator that knows its user` },
         ],
       });
+    await endPasswordless(client, who.account.userId);
     await note(client, who, request)('admin.add_passkey', { after: { name, host: rp.id } });
     const recovery_codes = await firstFactor(client, who);
     return { status: 201, json: { passkey: passkeyJson(added, rp), recovery_codes }, headers: [NO_STORE] };
@@ -185,6 +186,7 @@ const setTotp: Handle<typeof ownSecondFactor.setTotp, AdminSessionParts> = async
       });
     await removeChallenge(client, continuation);
     await storeTotp(client, userId, sealed, step);
+    await endPasswordless(client, userId);
     await note(client, who, request)('admin.set_totp');
     const recovery_codes = await firstFactor(client, who);
     return { status: 200, json: { totp_since: new Date(), recovery_codes }, headers: [NO_STORE] };
@@ -214,6 +216,7 @@ const renew: Handle<typeof ownSecondFactor.renewRecoveryCodes, AdminSessionParts
   const made = await db.withTransaction(async client => {
     if (isNone(await readSecondFactor(client, who.account.userId)))
       throw new ServiceError('conflict', 'recovery codes stand in for a second factor; add a passkey or an app first');
+    await endPasswordless(client, who.account.userId);
     await note(client, who, request)('admin.renew_recovery_codes');
     return await renewRecoveryCodes(client, who.account.userId);
   });

@@ -3,18 +3,11 @@ import { appendAudit } from '../audit/audit-log.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { Queryable } from '../db/database.ts';
 import { NO_STORE, type Request, sessionCookieOf } from '../http/message.ts';
-import { type AdminAccount, findAdmin, markOfCredentials } from '../identity/admin-accounts.ts';
+import type { AdminAccount } from '../identity/admin-accounts.ts';
 import { ADMIN_CHALLENGE, completeLogin } from '../identity/admin-login.ts';
 import { sha256 } from '../identity/bearer-secret.ts';
-import { addChallenge, findChallenge, holdChallenge, removeChallenge } from '../identity/challenges.ts';
-import {
-  listPasskeys,
-  type Passkey,
-  type UseResponse,
-  useOptions,
-  usePasskey,
-  useResponse,
-} from '../identity/passkeys.ts';
+import { addChallenge, holdChallenge, removeChallenge } from '../identity/challenges.ts';
+import { listPasskeys, type UseResponse, useOptions, usePasskey, useResponse } from '../identity/passkeys.ts';
 import { acceptSecondFactor, readSecondFactor, type SecondMethod } from '../identity/second-factor.ts';
 import { SECOND_FACTOR_LIMITS } from '../identity/second-factor-limits.ts';
 import { actorOfAccount, actorOfStranger } from './caller.ts';
@@ -24,25 +17,26 @@ import {
   type AdminCaller,
   type AdminSessionParts,
   adminOf,
-  currentAdmin,
   loggedIn,
   noteLogin,
   openAdminSession,
-  openByPasskey,
 } from './open-admin-session.ts';
 import { useOptionsShape } from './passkey-options.ts';
 import type { Route } from './route.ts';
 import { siteOf } from './site.ts';
 import { refuseUntrustedOrigin } from './untrusted-origin.ts';
 
-const continuation = z.string().min(1).max(200).describe('The value of the answer that asked for it');
+/** Names the question that an answer belongs to. */
+export const continuation = z.string().min(1).max(200).describe('The value of the answer that asked for it');
 const code = z.string().min(1).max(40);
+/** A recovery code in a body. */
+export const recoveryCode = code.describe('One of the codes to keep; it works once');
 
 const secondHalf = z
   .strictObject({
     continuation,
     code: code.optional().describe('Six digits of the authenticator app'),
-    recovery_code: code.optional().describe('One of the codes to keep; it works once'),
+    recovery_code: recoveryCode.optional(),
     passkey: useResponse.optional().describe('What navigator.credentials.get answered, as JSON'),
   })
   .refine(b => [b.code, b.recovery_code, b.passkey].filter(x => x !== undefined).length === 1, {
@@ -54,15 +48,10 @@ const asked = z.object({
   options: useOptionsShape.describe('What navigator.credentials.get takes as publicKey, as JSON'),
 });
 
-const signed = z.strictObject({
-  continuation,
-  passkey: useResponse.describe('What navigator.credentials.get answered, as JSON'),
-});
-
 /** The second half of a login (docs/identity.md "Second factor"). */
 export const secondLogin = resource(
   'Second factor at login',
-  'The second half of a login, and a passkey instead of the password.',
+  'The second half of a login, and a passkey given again.',
   {
     complete: {
       method: 'POST',
@@ -75,36 +64,6 @@ export const secondLogin = resource(
       replies: { 200: loggedIn },
       refusals: ['unauthorized', 'too_many_attempts'],
       example: { body: { continuation: '2Ef1...', code: '492039' } },
-    },
-    beginAlone: {
-      method: 'POST',
-      path: '/api/admin/auth/login/passkey/begin',
-      guard: 'none',
-      summary: 'Begin a login with a passkey alone',
-      description:
-        'For a browser in which this administrator has logged in before, as its cookie known_browser says. The answer goes to POST /api/admin/auth/login/passkey.',
-      replies: { 200: asked },
-      refusals: ['conflict'],
-    },
-    completeAlone: {
-      method: 'POST',
-      path: '/api/admin/auth/login/passkey',
-      guard: 'none',
-      summary: 'Log in with a passkey alone',
-      description:
-        'Begins a session of the administrator and one of the user, which the answer sets as cookies, in the browser that has begun it. The page proof does not come with them; /admin/ holds it when it is opened next.',
-      body: signed,
-      replies: { 200: z.object({ admin: currentAdmin }).meta({ id: 'AdminPasskeyLogin' }) },
-      refusals: ['unauthorized', 'too_many_attempts'],
-      example: {
-        body: {
-          continuation: '2Ef1...',
-          passkey: {
-            ...{ id: 'tCk7', rawId: 'tCk7', type: 'public-key', clientExtensionResults: {} },
-            response: { clientDataJSON: 'eyJ0', authenticatorData: 'SZYN', signature: 'MEUC' },
-          },
-        },
-      },
     },
     askPasskey: {
       method: 'POST',
@@ -166,8 +125,8 @@ const codesRefused = (): ServiceError =>
     { headers: [['Retry-After', '900']] },
   );
 
-/** Who answers in the second half of a login. */
-function attemptOf(parts: AdminSessionParts, request: Request) {
+/** Who answers a question of a login. */
+export function attemptOf(parts: AdminSessionParts, request: Request) {
   return {
     address: request.remoteAddr,
     browserOf: (userId: number) => parts.cookies.knownBrowser(request, userId),
@@ -176,7 +135,7 @@ function attemptOf(parts: AdminSessionParts, request: Request) {
 }
 
 /** Logs a wrong answer, and goes on with the refusal. */
-const failed =
+export const failed =
   (parts: AdminSessionParts, request: Request) =>
   (error: unknown): never => {
     if (error instanceof ServiceError && error.extra.attempts_left !== undefined)
@@ -207,72 +166,6 @@ const complete: Handle<typeof secondLogin.complete, AdminSessionParts> = async (
     async (client, account) => {
       await noteLogin(client, account, request, { second_factor: method });
       return await openAdminSession(parts, client, request, account);
-    },
-  ).catch(failed(parts, request));
-};
-
-const beginAlone: Handle<typeof secondLogin.beginAlone, AdminSessionParts> = async (parts, { request }) => {
-  parts.fromHere(request);
-  refuseUntrustedOrigin(request);
-  const site = siteOf(parts.publicUrl, request);
-  if (site.rp === null) throw new ServiceError('conflict', site.problem);
-  const known = await findAlone(parts, request);
-  if (known === null)
-    throw new ServiceError(
-      'conflict',
-      'a passkey alone opens only a browser in which its administrator has logged in since it was made; log in with the password',
-    );
-  const { challenge, options } = await useOptions(site.rp, known.passkeys);
-  const { boundTo, userId } = known;
-  const of = { userId, purpose: 'passkey_login', text: challenge, boundTo } as const;
-  const json = { continuation: await addChallenge(parts.db, of), options: { ...options } };
-  return { status: 200, json, headers: [NO_STORE] };
-};
-
-/**
- * The administrator whom the browser of a request may log in with a passkey alone, and the passkeys that do; null for none. A
- * passkey signs for every page of this origin that asks, those of plugins too, and what it signed can be carried elsewhere: it counts
- * only together with the cookie of a browser in which its owner has logged in since it was made, with the password there is now.
- */
-export async function findAlone(
-  { cookies, db, publicUrl }: Pick<AdminSessionParts, 'cookies' | 'db' | 'publicUrl'>,
-  request: Request,
-): Promise<{ userId: number; boundTo: Buffer; passkeys: Passkey[] } | null> {
-  const { rp } = siteOf(publicUrl, request);
-  const last = cookies.lastAdminLogin(request);
-  if (rp === null || last === null || last.credentials === '') return null;
-  const { userId } = last;
-  const account = await findAdmin(db, userId);
-  if (account === undefined || account.mustChangePassword) return null;
-  if ((await markOfCredentials(db, userId)) !== last.credentials) return null;
-  const passkeys = (await listPasskeys(db, userId)).filter(p => p.rpId === rp.id && p.createdAt < last.at);
-  return passkeys.length === 0 ? null : { userId, boundTo: Buffer.from(last.credentials, 'base64url'), passkeys };
-}
-
-const completeAlone: Handle<typeof secondLogin.completeAlone, AdminSessionParts> = async (parts, { body, request }) => {
-  parts.fromHere(request);
-  refuseUntrustedOrigin(request);
-  const { continuation, passkey } = await body();
-  const { rp } = siteOf(parts.publicUrl, request);
-  const known = await findAlone(parts, request);
-  const asked = await findChallenge(parts.db, continuation, 'passkey_login');
-  // What another browser sends is no attempt of the administrator's, and counts as none.
-  if (asked !== undefined && asked.userId !== known?.userId)
-    throw new ServiceError(
-      'unauthorized',
-      'a passkey alone opens the browser in which the login was begun; log in with the password here',
-      { headers: [['WWW-Authenticate', ADMIN_CHALLENGE]] },
-    );
-  return await completeLogin(
-    parts.db,
-    { ...attemptOf(parts, request), continuation, purpose: 'passkey_login' },
-    async (client, { text, userId }) =>
-      rp !== null &&
-      known?.passkeys.some(p => p.credentialId === passkey.id) === true &&
-      (await usePasskey(client, rp, userId, text, passkey)) !== undefined,
-    async (client, account) => {
-      await noteLogin(client, account, request, { instead_of_password: 'passkey' });
-      return await openByPasskey(parts, client, request, account);
     },
   ).catch(failed(parts, request));
 };
@@ -328,4 +221,4 @@ export async function withPasskey<T extends object>(
 }
 
 export const secondLoginRoutes = (parts: AdminSessionParts): Route[] =>
-  serve(secondLogin, parts, { complete, beginAlone, completeAlone, askPasskey });
+  serve(secondLogin, parts, { complete, askPasskey });

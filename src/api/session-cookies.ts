@@ -10,6 +10,7 @@ import {
 } from '../http/message.ts';
 import { markOfCredentials } from '../identity/admin-accounts.ts';
 import type { KnownBrowsers, LastLogin } from '../identity/known-browsers.ts';
+import type { PasswordlessMethod } from '../identity/second-factor.ts';
 import { addSession, endSession, type Session, type SessionKind } from '../identity/sessions.ts';
 
 type Header = [string, string];
@@ -27,10 +28,10 @@ const KNOWN_BROWSER = 'known_browser';
 const KNOWN_BROWSER_PATH = '/api/admin/auth';
 
 /**
- * How a user proved who they are: with the password just now, with a passkey alone, or at the identity provider at a time it tells or
- * does not.
+ * How a user proved who they are: with the password just now, with a passkey or a recovery code instead, or at the identity provider
+ * at a time it tells or does not.
  */
-export type Proof = { via: 'password' } | { via: 'passkey' } | { via: 'idp'; at: Date | null };
+export type Proof = { via: 'password' | PasswordlessMethod } | { via: 'idp'; at: Date | null };
 
 /** The cookies of sessions (docs/identity.md "Sessions"): HttpOnly, SameSite=Lax, Secure where users come by https. */
 export class SessionCookies {
@@ -102,7 +103,8 @@ export class SessionCookies {
         const { secret } = await addSession(client, {
           ...common,
           kind,
-          withPassword: proof.via !== 'idp' && kind === 'admin',
+          // A recovery code is something kept, and shows no person: what asks for a recent password asks for it.
+          withPassword: (proof.via === 'password' || proof.via === 'passkey') && kind === 'admin',
         });
         secrets[kind] = secret;
         headers.push(this.header(sessionCookieName(kind, secret), secret, COOKIE_MS[kind]));

@@ -16,7 +16,7 @@ import {
   setSequences,
   withCopyClient,
 } from '../db/table-copy.ts';
-import { failPendingMails } from '../identity/admin-accounts.ts';
+import { endAllPasswordless, failPendingMails } from '../identity/admin-accounts.ts';
 import { expireAdminKeys } from '../identity/admin-keys.ts';
 import { endChallenges } from '../identity/challenges.ts';
 import { endPluginLogins } from '../identity/plugin-sessions.ts';
@@ -95,6 +95,7 @@ type Ended = { sessions: number; tokens: number; serviceKeys: number; adminKeys:
 async function endCredentials(client: CopyClient): Promise<Ended> {
   await endPluginLogins(client);
   await endChallenges(client);
+  await endAllPasswordless(client);
   return {
     sessions: await endAllSessions(client),
     tokens: await expireUserTokens(client),

@@ -16,6 +16,8 @@ export type AdminAccount = AdminRoles & {
   createdAt: Date;
   /** Whether a login needs a passkey or a code besides the password. */
   hasSecondFactor: boolean;
+  /** A browser logs in without a password only if its last login is later. */
+  passwordlessAfter: Date;
   /** State of the mail with the last temporary password; null if none was requested. */
   mail: { state: 'pending' | 'sent' | 'failed'; error: string | null; at: Date | null } | null;
 };
@@ -33,6 +35,7 @@ type AdminSql = {
   roles: string[];
   plugins: string[] | null;
   has_second_factor: boolean;
+  passwordless_after: Date;
 };
 
 const isRole = (text: string): text is AdminRole => ADMIN_ROLES.some(role => role === text);
@@ -48,6 +51,7 @@ const toAccount = (r: AdminSql): AdminAccount => ({
   temporaryUntil: r.temporary_until,
   createdAt: r.created_at,
   hasSecondFactor: r.has_second_factor,
+  passwordlessAfter: r.passwordless_after,
   mail: r.mail_state === null ? null : { state: r.mail_state, error: r.mail_error, at: r.mail_at },
 });
 
@@ -259,6 +263,19 @@ export async function markOfCredentials(db: Queryable, userId: number): Promise<
     [userId],
   );
   return rows[0] === undefined ? undefined : sha256(rows[0].password_hash).toString('base64url');
+}
+
+/**
+ * Lets no browser log in without a password until its next login with one: factors were added, or sessions ended. Part of a
+ * transaction.
+ */
+export async function endPasswordless(client: Queryable, userId: number): Promise<void> {
+  await client.query('UPDATE admin_credentials SET passwordless_after = now() WHERE global_user_id = $1', [userId]);
+}
+
+/** The same for every administrator. */
+export async function endAllPasswordless(client: Queryable): Promise<void> {
+  await client.query('UPDATE admin_credentials SET passwordless_after = now()');
 }
 
 /** An account with the hash of its password, locked until the transaction ends. */

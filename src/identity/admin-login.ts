@@ -156,7 +156,8 @@ const tooLate = (): ServiceError =>
   });
 
 /**
- * The second half of a login whose password was right, or a login with a passkey alone. Wrong answers count as failed logins, and a few of them end it.
+ * The second half of a login whose password was right, or a login without one. Wrong answers count as failed
+ * logins, and a few of them end it.
  *
  * @param accept whether the answer is right; uses it up. It is given how many answers to this account were wrong lately
  * @throws ServiceError `unauthorized`, or `too_many_attempts` with `Retry-After`
@@ -170,11 +171,11 @@ export async function completeLogin<Opened>(
   const { address, browserOf, continuation, purpose, stranger } = request;
   const userId = (await findChallenge(db, continuation, purpose))?.userId;
   if (userId === undefined) throw tooLate();
-  // A passkey alone is asked for without the password: its failures slow down nothing else.
-  const isAlone = purpose === 'passkey_login';
-  const account = `${isAlone ? 'passkey' : 'second factor'} of ${keyOfUser(userId)}`;
+  // It is begun without the password: its failures slow down nothing else.
+  const isAlone = purpose === 'passwordless';
+  const account = `${isAlone ? 'passwordless login' : 'second factor'} of ${keyOfUser(userId)}`;
   const { caller } = callerOf(address, userId, browserOf);
-  const attempt = { account, caller: isAlone ? `passkey from ${caller}` : caller };
+  const attempt = { account, caller: isAlone ? `passwordless from ${caller}` : caller };
   const failures = await countFailures(db, account);
   const { id } = await beginAttempt(db, attempt);
   let step: { opened: Opened } | { left: number };
@@ -201,11 +202,14 @@ export async function completeLogin<Opened>(
   }
   if ('opened' in step) return step.opened;
   await failAttempt(db, id);
-  await appendAudit(db, stranger, {
-    action: 'admin.second_factor_failed',
-    objectType: 'user',
-    objectId: String(userId),
-  });
+  const of = { objectType: 'user', objectId: String(userId) } as const;
+  await appendAudit(
+    db,
+    stranger,
+    isAlone
+      ? { action: 'admin.login_failed', ...of, after: { passwordless: true } }
+      : { action: 'admin.second_factor_failed', ...of },
+  );
   throw new ServiceError(
     'unauthorized',
     step.left === 0

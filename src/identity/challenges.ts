@@ -7,8 +7,8 @@ import { SECOND_FACTOR_LIMITS } from './second-factor-limits.ts';
  * what the answer must fit. In the database, because the answer may come to another host. Each counts once.
  */
 export type ChallengePurpose = LoginPurpose | 'confirm' | 'passkey' | 'totp';
-/** The second half of a login, or a login with a passkey alone. */
-export type LoginPurpose = 'login' | 'passkey_login';
+/** The second half of a login, or a login without a password. */
+export type LoginPurpose = 'login' | 'passwordless';
 
 export type Challenge = {
   userId: number;

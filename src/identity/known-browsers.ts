@@ -27,7 +27,7 @@ export type LastLogin = {
 /**
  * Recognizes browsers in which an administrator has logged in before. Their failed logins are counted separately from
  * those of their address, so that guesses from the same network do not slow the administrator down. Such a browser also
- * stands next to a passkey in the place of the password. The cookie proves nothing else, and is valid for one account.
+ * stands next to a passkey or a recovery code in the place of the password. The cookie proves nothing else, and is valid for one account.
  */
 export class KnownBrowsers {
   readonly #sealer: Sealer;

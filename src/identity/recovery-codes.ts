@@ -3,7 +3,7 @@ import type { Queryable } from '../db/database.ts';
 import { sha256 } from './bearer-secret.ts';
 import { SECOND_FACTOR_LIMITS } from './second-factor-limits.ts';
 
-/** Codes that open one login each when the second factor is lost (docs/identity.md "Second factor"). */
+/** Codes that open one login each when the second factor or the password is lost (docs/identity.md "Second factor"). */
 
 /** Letters and digits that are not easily confused; two groups of five are 49 bits, and guesses are slowed down. */
 const LETTERS = 'abcdefghjkmnpqrstuvwxyz23456789';

@@ -3,6 +3,7 @@ import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { RowLookup } from '../db/row-lookup.ts';
 import { HOST_ONLY_MARK } from '../http/message.ts';
+import { endPasswordless } from './admin-accounts.ts';
 import { makeSecret, sha256 } from './bearer-secret.ts';
 import { notifyIdentity } from './identity-changes.ts';
 
@@ -166,6 +167,8 @@ export async function listSessions(db: Queryable, userId: number, before: number
  */
 export async function revokeSession(db: Database, userId: number, id: number, by: Actor): Promise<boolean> {
   return await db.withTransaction(async client => {
+    // Before the session, as a login locks them.
+    await endPasswordless(client, userId);
     await notifyEnd(client, id);
     const { rowCount } = await client.query('DELETE FROM sessions WHERE id = $1 AND global_user_id = $2', [id, userId]);
     if (rowCount !== 1) return false;
@@ -202,8 +205,9 @@ export async function endSession(
   return ended !== undefined && isLive(ended, nowMs) ? ended : undefined;
 }
 
-/** Ends all sessions of a user; part of a transaction. */
+/** Ends all sessions of a user, and logins without a password; part of a transaction. */
 export async function revokeAllSessions(client: Queryable, userId: number): Promise<void> {
+  await endPasswordless(client, userId);
   await client.query('DELETE FROM sessions WHERE global_user_id = $1', [userId]);
   await notifyIdentity(client, { what: 'user', id: userId });
 }

@@ -425,8 +425,15 @@ t.test('a restore ends sessions, tokens and keys of then, some of which may have
   t.teardown(() => target.drop());
   const scope = { plugin_id: 'filebox', trigger: 'files' };
   made(await s.admin('POST', '/service-keys', { name: 'k', scopes: [scope] }));
+  const [known = { at: null }] = (
+    await db.query<{ at: Date | null }>(
+      `INSERT INTO admin_credentials (global_user_id, email, password_hash)
+       SELECT min(id), 'ada@uni.example', '!' FROM global_users RETURNING passwordless_after AS at`,
+    )
+  ).rows;
   const later = path.join(folder('later'), 'b');
   t.equal((await runCommand(['backup', later], env)).code, 0);
+  await db.query('DELETE FROM admin_credentials');
   const there = { BOT_DATABASE_URL: target.url, BOT_DATA_DIR: folder('r'), BOT_SECRETS_KEY: key };
   const restored = await runCommand(['restore', later], there);
   t.match(restored, {
@@ -440,6 +447,8 @@ t.test('a restore ends sessions, tokens and keys of then, some of which may have
        + (SELECT count(*) FROM service_keys WHERE expires_at IS NULL OR expires_at > now())::int AS open`,
   );
   t.same(rows, [{ open: 0 }]);
+  const after = await copy.query('SELECT 1 FROM admin_credentials WHERE passwordless_after > $1', [known.at]);
+  t.equal(after.rowCount, 1, 'no browser of before logs in without the password');
 });
 
 t.test('a backup without files that the database names fails', async t => {

@@ -56,6 +56,7 @@ const RELEASED: ReadonlyArray<readonly [name: string, sha256: string]> = [
   ['046_import_columns.sql', 'cb49c3ea1ce95fbf94d08b7df10a3cf021eb127f76af4ab6bd6d92770960883c'],
   ['047_import_ending.sql', '72dc4053fb68964b2118729b3ffc661a4f7c57f6c7b36e21e3c173d902ec7b86'],
   ['048_admin_key_rotation.sql', '2edeea0fffb505261812efbd215f0175166aa6cc0e7ee4e2acc5b7a669167df3'],
+  ['049_passwordless_login.sql', 'ee03aba6683b5c72ea6e1fd4bea28c9763de9570d647c6ad476e6652853b4625'],
 ];
 
 t.test('released migrations are unchanged, and new ones come after them', async t => {
@@ -188,6 +189,7 @@ t.test('a database that a release without this distinction migrated is brought u
     ALTER TABLE plugin_trigger_settings DROP COLUMN record; ALTER TABLE plugin_command_settings DROP COLUMN record;
     DROP FUNCTION audit_seal, audit_sum, audit_broken_seals; DROP TABLE audit_seals;
     DROP FUNCTION audit_erase_person, audit_names_person, audit_sum_of_parts, audit_actor_sum, audit_states_sum;
+    ALTER TABLE admin_credentials DROP COLUMN passwordless_after;
     ALTER TABLE admin_keys DROP COLUMN old_secret_sha256, DROP COLUMN old_until, DROP COLUMN rotated_at;
     ALTER TABLE plugin_versions DROP COLUMN signature; ALTER TABLE uninstalled_versions DROP COLUMN signature;
     ALTER TABLE audit_log DROP COLUMN actor_salt, DROP COLUMN states_salt, DROP COLUMN actor_sha256, DROP COLUMN states_sha256`);

@@ -4,7 +4,7 @@ import { Authenticator, type Deviation } from '../support/authenticator.ts';
 import { CookieJar } from '../support/identity-provider.ts';
 import { ROOT_EMAIL, ROOT_PASSWORD, startWithRoot } from '../support/root-admin.ts';
 import { appointSecondAdmin } from '../support/second-admin.ts';
-import type { Answer } from '../support/service.ts';
+import { type Answer, pageProof } from '../support/service.ts';
 
 /**
  * Passkeys of administrators (docs/identity.md "Second factor"), with an authenticator in software that can be made to lie.
@@ -253,10 +253,10 @@ t.test('a passkey is a recent password in the session that asked', async t => {
 /** A login with a passkey alone, from a browser with these cookies. */
 async function alone(w: Awaited<ReturnType<typeof world>>, authenticator: Authenticator, browser: CookieJar) {
   const headers = { host: HOST, ...browser.header };
-  const begun = await w.call(headers, 'POST', '/auth/login/passkey/begin');
+  const begun = await w.call(headers, 'POST', '/auth/login/passwordless/begin');
   if (begun.status !== 200) throw new Error(begun.text);
-  const { continuation, options } = begun.json;
-  return { body: { continuation, passkey: authenticator.use(options) }, headers };
+  const { continuation, passkey_options } = begun.json;
+  return { body: { continuation, passkey: authenticator.use(passkey_options) }, headers };
 }
 
 t.test('a passkey alone opens a browser in which its owner has logged in since it was made', async t => {
@@ -264,10 +264,11 @@ t.test('a passkey alone opens a browser in which its owner has logged in since i
   const authenticator = await w.enrol();
   const browser = new CookieJar();
   browser.take((await w.logIn(authenticator)).headers);
-  const may = async (headers: Record<string, string>) => (await w.call(headers, 'GET', '/auth/check')).json.passkey;
-  t.equal(await may({ host: HOST, ...browser.header }), true);
+  const may = async (headers: Record<string, string>) =>
+    (await w.call(headers, 'GET', '/auth/check')).json.passwordless;
+  t.same(await may({ host: HOST, ...browser.header }), ['passkey', 'recovery_code']);
   const { body, headers } = await alone(w, authenticator, browser);
-  const opened = await w.call(headers, 'POST', '/auth/login/passkey', body);
+  const opened = await w.call(headers, 'POST', '/auth/login/passwordless', body);
   t.match(opened.json, { admin: { email: ROOT_EMAIL, must_change_password: false } });
   t.match(await w.newest('admin.login'), { after: { instead_of_password: 'passkey' } });
   browser.take(opened.headers);
@@ -278,7 +279,7 @@ t.test('a passkey alone opens a browser in which its owner has logged in since i
       .sort(),
     [...['admin_session', 'known_browser', 'user_session']],
   );
-  t.match((await w.call(headers, 'POST', '/auth/login/passkey', body)).json, { status: 401 }, 'it counts once');
+  t.match((await w.call(headers, 'POST', '/auth/login/passwordless', body)).json, { status: 401 }, 'it counts once');
 
   // A page of a plugin that asked for the passkey has a session in this browser now, and not the proof of our pages.
   const session = { host: HOST, ...browser.header };
@@ -293,14 +294,15 @@ t.test('a passkey alone opens a browser in which its owner has logged in since i
 t.test('what a passkey signed elsewhere opens nothing without the cookie of a known browser', async t => {
   const w = await world(t);
   const authenticator = await w.enrol();
+  const made = (await w.call(w.root, 'POST', '/auth/recovery-codes')).json as { recovery_codes: string[] };
   const browser = new CookieJar();
   browser.take((await w.logIn(authenticator)).headers);
   const stranger = { host: HOST };
   const none = { status: 409, detail: /log in with the password/ };
-  t.match((await w.call(stranger, 'POST', '/auth/login/passkey/begin')).json, none);
-  t.equal((await w.call(stranger, 'GET', '/auth/check')).json.passkey, false);
+  t.match((await w.call(stranger, 'POST', '/auth/login/passwordless/begin')).json, none);
+  t.same((await w.call(stranger, 'GET', '/auth/check')).json.passwordless, []);
   const forged = { ...stranger, cookie: 'known_browser=AAAA' };
-  t.match((await w.call(forged, 'POST', '/auth/login/passkey/begin')).json, none);
+  t.match((await w.call(forged, 'POST', '/auth/login/passwordless/begin')).json, none);
 
   // A page of a plugin in that browser takes the question and the answer out of it.
   const { body } = await alone(w, authenticator, browser);
@@ -309,10 +311,10 @@ t.test('what a passkey signed elsewhere opens nothing without the cookie of a kn
   const theirs = { host: HOST, ...second.headers };
   const otherPort = { ...browser.header, host: `${HOST}:8443` };
   for (const headers of [stranger, forged, theirs, otherPort])
-    t.match((await w.call(headers, 'POST', '/auth/login/passkey', body)).json, elsewhere);
-  t.match((await w.call(theirs, 'POST', '/auth/login/passkey/begin')).json, none, 'one without a passkey');
+    t.match((await w.call(headers, 'POST', '/auth/login/passwordless', body)).json, elsewhere);
+  t.match((await w.call(theirs, 'POST', '/auth/login/passwordless/begin')).json, none, 'one without a passkey');
   t.match(
-    (await w.call(otherPort, 'POST', '/auth/login/passkey/begin')).json,
+    (await w.call(otherPort, 'POST', '/auth/login/passwordless/begin')).json,
     none,
     'every port has the cookies of a host',
   );
@@ -325,13 +327,16 @@ t.test('what a passkey signed elsewhere opens nothing without the cookie of a kn
   t.match((await w.complete(continuation, passkey)).json, { status: 401, detail: /not completed in time/ });
   const half = await w.ask();
   const crossed = { continuation: half.continuation, passkey: authenticator.use(half.passkey_options) };
-  t.match((await w.call(question.headers, 'POST', '/auth/login/passkey', crossed)).json, {
+  t.match((await w.call(question.headers, 'POST', '/auth/login/passwordless', crossed)).json, {
     ...{ status: 401, detail: /not completed in time/ },
   });
-  const made = (await w.call(w.root, 'POST', '/auth/recovery-codes')).json as { recovery_codes: string[] };
   const code = { continuation, recovery_code: made.recovery_codes[0] };
   t.equal((await w.call(question.headers, 'POST', '/auth/login/second-factor', code)).status, 401);
-  t.equal((await w.call(question.headers, 'POST', '/auth/login/passkey', question.body)).status, 200, 'it still waits');
+  t.equal(
+    (await w.call(question.headers, 'POST', '/auth/login/passwordless', question.body)).status,
+    200,
+    'it still waits',
+  );
 });
 
 t.test('wrong answers of a passkey alone leave the codes and the password of the account as they were', async t => {
@@ -341,8 +346,14 @@ t.test('wrong answers of a passkey alone leave the codes and the password of the
   browser.take((await w.logIn(authenticator)).headers);
   const { body, headers } = await alone(w, authenticator, browser);
   const wrong = { ...body, passkey: { ...body.passkey, response: { ...body.passkey.response, signature: 'AAAA' } } };
-  t.match((await w.call(headers, 'POST', '/auth/login/passkey', wrong)).json, REFUSED);
-  t.match((await w.call(headers, 'POST', '/auth/login/passkey', body)).json, { status: 429 }, 'it slows itself down');
+  t.match((await w.call(headers, 'POST', '/auth/login/passwordless', wrong)).json, REFUSED);
+  t.match(await w.newest('admin.login_failed'), { after: { passwordless: true } });
+  t.equal(await w.newest('admin.second_factor_failed'), undefined, 'no password was right');
+  t.match(
+    (await w.call(headers, 'POST', '/auth/login/passwordless', body)).json,
+    { status: 429 },
+    'it slows itself down',
+  );
   const login = { email: ROOT_EMAIL, password: ROOT_PASSWORD };
   const asked = await w.call(headers, 'POST', '/auth/login', login);
   t.match(asked.json, { code: 'second_factor_required' });
@@ -357,7 +368,7 @@ t.test('a browser of before the passkey or before the password of now opens noth
   const login = { email: ROOT_EMAIL, password: ROOT_PASSWORD };
   before.take((await w.call({ host: HOST }, 'POST', '/auth/login', login)).headers);
   const authenticator = await w.enrol();
-  const begin = (jar: CookieJar) => w.call({ host: HOST, ...jar.header }, 'POST', '/auth/login/passkey/begin');
+  const begin = (jar: CookieJar) => w.call({ host: HOST, ...jar.header }, 'POST', '/auth/login/passwordless/begin');
   t.equal((await begin(before)).status, 409, 'who knew the password alone');
   const browser = new CookieJar();
   browser.take((await w.logIn(authenticator)).headers);
@@ -368,7 +379,7 @@ t.test('a browser of before the passkey or before the password of now opens noth
   const changed = await w.call({ host: HOST, ...own.header }, 'PUT', '/auth/password', change);
   t.equal(changed.status, 200);
   own.take(changed.headers);
-  t.match((await w.call(headers, 'POST', '/auth/login/passkey', body)).json, { status: 401 });
+  t.match((await w.call(headers, 'POST', '/auth/login/passwordless', body)).json, { status: 401 });
   t.equal((await begin(browser)).status, 409);
   t.equal((await begin(own)).status, 200, 'the one that changed it goes on');
   await w.db.query('UPDATE admin_credentials SET must_change_password = true');
@@ -376,7 +387,112 @@ t.test('a browser of before the passkey or before the password of now opens noth
   await w.db.query('UPDATE admin_credentials SET must_change_password = false');
   const left = await alone(w, authenticator, own);
   await w.db.query('DELETE FROM admin_passkeys');
-  t.match((await w.call(left.headers, 'POST', '/auth/login/passkey', left.body)).json, { status: 401 });
+  t.same((await w.call(left.headers, 'GET', '/auth/check')).json.passwordless, ['recovery_code']);
+  t.match((await w.call(left.headers, 'POST', '/auth/login/passwordless', left.body)).json, { status: 401 });
+  await w.db.query('DELETE FROM admin_recovery_codes');
   t.equal((await begin(own)).status, 409);
-  t.equal((await w.call(left.headers, 'GET', '/auth/check')).json.passkey, false);
+  t.same((await w.call(left.headers, 'GET', '/auth/check')).json.passwordless, []);
+});
+
+t.test('a recovery code alone opens a browser in which its owner has logged in since it was made, once', async t => {
+  const w = await world(t);
+  const authenticator = await w.enrol();
+  const browser = new CookieJar();
+  browser.take((await w.logIn(authenticator)).headers);
+  const made = (await w.call(w.root, 'POST', '/auth/recovery-codes')).json as { recovery_codes: string[] };
+  const begin = async (jar: CookieJar) =>
+    (await w.call({ host: HOST, ...jar.header }, 'POST', '/auth/login/passwordless/begin')).json;
+  const give = async (jar: CookieJar, continuation: unknown, code: string | undefined) =>
+    await w.call({ host: HOST, ...jar.header }, 'POST', '/auth/login/passwordless', {
+      ...{ continuation, recovery_code: code },
+    });
+  const [first, second] = made.recovery_codes;
+  t.match(await begin(browser), { status: 409 }, 'the codes are newer than the login');
+  browser.take((await w.logIn(authenticator)).headers);
+
+  const { continuation, methods } = await begin(browser);
+  t.same(methods, ['passkey', 'recovery_code']);
+  const elsewhere = { status: 401, detail: /in which the login was begun/ };
+  t.match((await give(new CookieJar(), continuation, first)).json, elsewhere);
+  t.match((await give(browser, continuation, 'aaaaa-aaaaa')).json, REFUSED);
+  await w.forgetFailures();
+  const opened = await give(browser, continuation, first);
+  t.match(opened.json, { admin: { email: ROOT_EMAIL } });
+  t.equal('page_proof' in opened.json, false);
+  t.match(await w.newest('admin.login'), { after: { instead_of_password: 'recovery_code' } });
+  browser.take(opened.headers);
+  const again = await begin(browser);
+  t.match((await give(browser, again.continuation, first)).json, REFUSED, 'it works once');
+  await w.forgetFailures();
+
+  // The session needs the proof of our pages, and the password for what asks for a recent one.
+  const session = { host: HOST, ...browser.header };
+  t.match((await w.call(session, 'GET', '/admins')).json, { status: 403, code: 'page_proof_required' });
+  const proven = { ...session, 'x-page-proof': await pageProof(w.s.base, '/admin/', session) };
+  t.equal((await w.call(proven, 'GET', '/admins')).status, 200);
+  t.match((await w.call(proven, 'POST', '/auth/recovery-codes')).json, {
+    status: 403,
+    code: 'password_confirmation_required',
+  });
+
+  const { passkey } = (await alone(w, authenticator, browser)).body;
+  // Where there is no passkey none is asked for, and none is taken: not one that signed nothing.
+  await w.db.query('DELETE FROM admin_passkeys');
+  const left = await begin(browser);
+  t.same(left, { continuation: left.continuation, methods: ['recovery_code'], passkey_options: null });
+  t.equal((await give(browser, left.continuation, second)).status, 200);
+  const invalid = { status: 422, errors: [{ message: 'must have either passkey or recovery_code' }] };
+  for (const answer of [{}, { recovery_code: second, passkey }]) {
+    const body = { continuation: left.continuation, ...answer };
+    t.match((await w.call(session, 'POST', '/auth/login/passwordless', body)).json, invalid);
+  }
+});
+
+t.test('a passkey that signed an empty question opens nothing where none was asked for', async t => {
+  const w = await world(t, ORIGIN);
+  const authenticator = await w.enrol();
+  const browser = new CookieJar();
+  browser.take((await w.logIn(authenticator)).headers);
+  // A page of another host has no passkeys, so that it is asked for a recovery code alone.
+  const headers = { host: HOST, origin: 'https://other.example', 'sec-fetch-site': 'same-origin', ...browser.header };
+  const begun = await w.call(headers, 'POST', '/auth/login/passwordless/begin');
+  t.match(begun.json, { methods: ['recovery_code'], passkey_options: null });
+  const { passkey_options } = (
+    await w.call({ host: HOST, ...browser.header }, 'POST', '/auth/login/passwordless/begin')
+  ).json as { passkey_options: object };
+  const body = {
+    continuation: begun.json.continuation,
+    passkey: authenticator.use({ ...passkey_options, challenge: '' }),
+  };
+  const given = await w.call({ host: HOST, ...browser.header }, 'POST', '/auth/login/passwordless', body);
+  t.match(given.json, REFUSED);
+});
+
+t.test('sessions that are ended, and new factors, let no browser in without the password', async t => {
+  const w = await world(t);
+  const authenticator = await w.enrol();
+  const browser = new CookieJar();
+  const logIn = async () => browser.take((await w.logIn(authenticator)).headers);
+  const begin = () => w.call({ host: HOST, ...browser.header }, 'POST', '/auth/login/passwordless/begin');
+  const may = async () => (await begin()).status === 200;
+  await logIn();
+  t.equal(await may(), true);
+  await w.call({ host: HOST, ...browser.header }, 'POST', '/auth/logout');
+  t.equal(await may(), true, 'a logout leaves the browser known');
+
+  const root = { ...w.root };
+  for (const [what, change] of [
+    ['another passkey', () => w.enrol(root)],
+    ['new codes', () => w.call(root, 'POST', '/auth/recovery-codes')],
+    ['a session that is ended', () => w.call(root, 'DELETE', `/users/${w.rootId}/sessions/1`)],
+  ] as const) {
+    await logIn();
+    t.equal(await may(), true);
+    await change();
+    t.equal(await may(), false, what);
+  }
+  await logIn();
+  const { body, headers } = await alone(w, authenticator, browser);
+  await w.db.query('UPDATE admin_credentials SET passwordless_after = now()');
+  t.match((await w.call(headers, 'POST', '/auth/login/passwordless', body)).json, { status: 401 }, 'begun before');
 });

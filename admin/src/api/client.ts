@@ -41,9 +41,10 @@ export function noteSession(isLoggedIn: boolean): void {
 const AUTH = '/api/admin/auth/';
 /** What begins and ends sessions: a refusal there is not the end of one. */
 const LOGINS = new Set(
-  [...['login', 'login/second-factor', 'login/passkey/begin', 'login/passkey'], ...['setup', 'check', 'logout']].map(
-    name => `${AUTH}${name}`,
-  ),
+  [
+    ...['login', 'login/second-factor', 'login/passwordless/begin', 'login/passwordless'],
+    ...['setup', 'check', 'logout'],
+  ].map(name => `${AUTH}${name}`),
 );
 
 /** The same request with the credentials as they are now. */

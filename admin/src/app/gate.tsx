@@ -39,7 +39,7 @@ export function Gate() {
       </Center>
     );
   if (data.page_proof_required === true) return <LostProof />;
-  if (!data.authenticated) return <Login hasProvider={data.idp} hasPasskey={data.passkey} />;
+  if (!data.authenticated) return <Login hasProvider={data.idp} passwordless={data.passwordless} />;
   if (first === 'screens') {
     if (screens.error !== undefined)
       return (

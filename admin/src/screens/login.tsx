@@ -2,16 +2,19 @@ import { Button, Divider, PasswordInput, Stack, Text, TextInput } from '@mantine
 import { IconFingerprint } from '@tabler/icons-react';
 import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import { answered, api } from '../api/client.ts';
+import { answered, api, type Schemas } from '../api/client.ts';
 import { isBrokenOff, knowsPasskeys, signWithPasskey } from '../api/passkey.ts';
 import { ApiProblem, type SecondFactorAsked } from '../api/problem.ts';
 import { useNewSession } from '../app/session.ts';
 import { SmallPage } from '../app/small-page.tsx';
-import { ProblemAlert } from '../parts/problem.tsx';
+import { Refusal } from '../parts/refusal.tsx';
+import { RecoveryLogin } from './recovery-login.tsx';
 import { SecondStep } from './second-step.tsx';
 import { useCountdown } from './use-countdown.ts';
 
-export function Login(props: { hasProvider: boolean; hasPasskey: boolean }) {
+type Passwordless = Schemas['AdminLoginCheck']['passwordless'];
+
+export function Login(props: { hasProvider: boolean; passwordless: Passwordless }) {
   const { t } = useTranslation();
   const begin = useNewSession();
   return (
@@ -21,31 +24,38 @@ export function Login(props: { hasProvider: boolean; hasPasskey: boolean }) {
   );
 }
 
-/** The refusal of a wrong answer in the language of the page. */
-function inWords(error: unknown, wrong: string): unknown {
-  return error instanceof ApiProblem && error.code === 'unauthorized' ? new Error(wrong) : error;
+/** The refusal of a wrong answer in the language of the page, and that there is nothing to answer. */
+function inWords(error: unknown, wrong: string, none?: string): unknown {
+  if (!(error instanceof ApiProblem)) return error;
+  if (error.code === 'conflict' && none !== undefined) return new Error(none);
+  return error.code === 'unauthorized' ? new Error(wrong) : error;
 }
 
 /**
- * @param props.hasPasskey whether the administrator who has logged in last here may with a passkey alone; its page is opened again
- *   then, so it is not offered over one
+ * @param props.passwordless what the administrator who has logged in last here may give instead of the password; the page is opened
+ *   again then, so it is not offered over one
  * @param props.inDialog over a page whose contents must stay: the identity provider would leave it
  */
 export function LoginForm(props: {
   hasProvider: boolean;
-  hasPasskey?: boolean;
+  passwordless?: Passwordless;
   onDone: () => unknown;
   inDialog?: boolean;
 }) {
-  const { hasProvider, inDialog = false, onDone } = props;
-  const hasPasskey = props.hasPasskey === true && knowsPasskeys();
+  const { hasProvider, inDialog = false, onDone, passwordless = [] } = props;
+  const hasPasskey = passwordless.includes('passkey') && knowsPasskeys();
+  const hasCode = passwordless.includes('recovery_code');
   const { t } = useTranslation();
   const [email, setEmail] = useState('');
   const [password, setPassword] = useState('');
   const [error, setError] = useState<unknown>(null);
+  // Each way in is slowed down by its own failures.
+  const [passkeyError, setPasskeyError] = useState<unknown>(null);
   const [isSending, setSending] = useState(false);
   const [asked, setAsked] = useState<SecondFactorAsked | null>(null);
+  const [givesCode, setGivesCode] = useState(false);
   const wait = useCountdown(error);
+  const passkeyWait = useCountdown(passkeyError);
   const submit = async (event: FormEvent): Promise<void> => {
     event.preventDefault();
     setSending(true);
@@ -62,20 +72,30 @@ export function LoginForm(props: {
   };
   const usePasskey = async (): Promise<void> => {
     setSending(true);
-    setError(null);
+    setPasskeyError(null);
     try {
-      const { continuation, options } = answered(await api.POST('/api/admin/auth/login/passkey/begin'));
+      const { continuation, passkey_options: options } = answered(
+        await api.POST('/api/admin/auth/login/passwordless/begin'),
+      );
+      if (options === null) throw new Error(t('login.noPasskey'));
       const passkey = await signWithPasskey(options);
-      answered(await api.POST('/api/admin/auth/login/passkey', { body: { continuation, passkey } }));
+      answered(await api.POST('/api/admin/auth/login/passwordless', { body: { continuation, passkey } }));
       // The proof of this page comes with the page alone.
       location.reload();
       return;
     } catch (problem) {
-      setError(
-        isBrokenOff(problem) ? new Error(t('secondFactor.brokenOff')) : inWords(problem, t('login.wrongPasskey')),
+      setPasskeyError(
+        isBrokenOff(problem)
+          ? new Error(t('secondFactor.brokenOff'))
+          : inWords(problem, t('login.wrongPasskey'), t('login.noPasskey')),
       );
       setSending(false);
     }
+  };
+  const giveCode = (gives: boolean) => (): void => {
+    setGivesCode(gives);
+    setError(null);
+    setPasskeyError(null);
   };
   const again = (why: unknown): void => {
     setAsked(null);
@@ -83,6 +103,7 @@ export function LoginForm(props: {
     setError(inWords(why, t('secondFactor.over')));
   };
   if (asked !== null) return <SecondStep asked={asked} onDone={onDone} onAgain={again} />;
+  if (givesCode) return <RecoveryLogin onBack={giveCode(false)} />;
   const to = `/api/auth/idp/start?return_to=${encodeURIComponent(location.pathname + location.search)}`;
   return (
     <form onSubmit={submit}>
@@ -104,27 +125,26 @@ export function LoginForm(props: {
           onChange={e => setPassword(e.currentTarget.value)}
           required
         />
-        {wait > 0 ? (
-          <Text size="sm" c="orange" role="status">
-            {t('login.wait', { count: wait })}
-          </Text>
-        ) : (
-          <ProblemAlert error={error instanceof ApiProblem && error.code === 'too_many_attempts' ? null : error} />
-        )}
+        <Refusal error={error} wait={wait} />
         <Button type="submit" loading={isSending} disabled={wait > 0}>
           {t('login.submit')}
         </Button>
-        {(hasProvider || hasPasskey) && (
+        {(hasProvider || hasPasskey || hasCode) && (
           <>
             <Divider label={t('login.or')} />
             {hasPasskey && (
               <Button
                 variant="default"
                 leftSection={<IconFingerprint size={18} aria-hidden />}
-                disabled={isSending || wait > 0}
+                disabled={isSending || passkeyWait > 0}
                 onClick={usePasskey}
               >
                 {t('login.passkey')}
+              </Button>
+            )}
+            {hasCode && (
+              <Button variant="default" disabled={isSending} onClick={giveCode(true)}>
+                {t('login.recoveryCode')}
               </Button>
             )}
             {hasProvider && (
@@ -132,6 +152,7 @@ export function LoginForm(props: {
                 {t('login.provider')}
               </Button>
             )}
+            <Refusal error={passkeyError} wait={passkeyWait} />
             {inDialog && (
               <Text size="xs" c="dimmed">
                 {t('login.providerLeaves')}

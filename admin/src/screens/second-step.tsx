@@ -5,7 +5,7 @@ import { useTranslation } from 'react-i18next';
 import { answered, api } from '../api/client.ts';
 import { isBrokenOff, knowsPasskeys, signWithPasskey } from '../api/passkey.ts';
 import { ApiProblem, type SecondFactorAsked } from '../api/problem.ts';
-import { ProblemAlert } from '../parts/problem.tsx';
+import { Refusal } from '../parts/refusal.tsx';
 import { useCountdown } from './use-countdown.ts';
 
 type Way = 'passkey' | 'totp' | 'recovery_code';
@@ -87,13 +87,7 @@ export function SecondStep(props: {
             data-autofocus
           />
         )}
-        {wait > 0 ? (
-          <Text size="sm" c="orange" role="status">
-            {t('login.wait', { count: wait })}
-          </Text>
-        ) : (
-          <ProblemAlert error={error instanceof ApiProblem && error.code === 'too_many_attempts' ? null : error} />
-        )}
+        <Refusal error={error} wait={wait} />
         <Button
           type="submit"
           loading={isSending}

@@ -122,21 +122,27 @@ export const en = {
   login: {
     about: 'For administrators of this plugin host.',
     email: 'Email',
+    noCode: 'In this browser no recovery code stands for the password any more. Log in with the password.',
+    noPasskey: 'In this browser no passkey stands for the password any more. Log in with the password.',
     or: 'or',
     passkey: 'Log in with a passkey',
     password: 'Password',
     provider: 'Log in with your university account',
     providerLeaves: 'That leaves this page: what you typed here is lost.',
+    recoveryCode: 'Log in with a recovery code',
+    recoveryCodeAbout:
+      'One of the codes you keep stands for your password in this browser. It works once; what asks for the password still asks for it.',
     submit: 'Log in',
     title: 'Log in',
     wrong: 'The email or the password is wrong.',
+    wrongCode: 'This code was not accepted. Try another one, or log in with the password.',
     wrongPasskey: 'This passkey was not accepted. Try again, or log in with the password.',
     wait_one: 'Too many attempts. Try again in {{count}} second.',
     wait_other: 'Too many attempts. Try again in {{count}} seconds.',
   },
   secondFactor: {
     about:
-      'Besides the password, a login takes something you have. In a browser you have logged in with before, a passkey is enough without the password.',
+      'Besides the password, a login takes something you have. In a browser you have logged in with before, a passkey or a recovery code is enough without the password.',
     addApp: 'Add an authenticator app',
     addPasskey: 'Add a passkey',
     addPasskeyGo: 'Make the passkey',
@@ -152,7 +158,7 @@ export const en = {
     changeApp: 'Move to another app',
     codes: 'Recovery codes',
     codesAbout:
-      'Each opens one login when your passkey or app is lost. Keep them where you keep your passwords: they are shown this once.',
+      'Each opens one login when your passkey or app is lost; in a browser you have logged in with, it also stands for the password. They are shown this once: do not keep them on this device.',
     codesKept: 'I have kept them',
     codesLeft_one: '{{count}} is left',
     codesLeft_other: '{{count}} are left',

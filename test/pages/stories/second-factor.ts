@@ -2,25 +2,11 @@ import { Secret, TOTP } from 'otpauth';
 import t from 'tap';
 import { openDatabase } from '../../../src/db/database.ts';
 import { EMAIL, logOut, PASSWORD, startAdminBrowser } from '../../support/admin-browser.ts';
+import { plugInAuthenticator } from '../../support/browser-authenticator.ts';
 
 /** The second factor in the pages, with the authenticator Chromium plays (`WebAuthn.addVirtualAuthenticator`). */
 
 type Page = Awaited<ReturnType<typeof startAdminBrowser>>['page'];
-
-async function plugInAuthenticator(page: Page) {
-  const client = await page.context().newCDPSession(page);
-  await client.send('WebAuthn.enable');
-  const { authenticatorId } = await client.send('WebAuthn.addVirtualAuthenticator', {
-    options: {
-      ...{ protocol: 'ctap2', transport: 'internal', hasResidentKey: true },
-      ...{ hasUserVerification: true, isUserVerified: true, automaticPresenceSimulation: true },
-    },
-  });
-  return {
-    /** Whether the person is who the authenticator knows. */
-    verify: (isUserVerified: boolean) => client.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified }),
-  };
-}
 
 async function givePassword(page: Page): Promise<void> {
   await page.getByLabel('Email').fill(EMAIL);
@@ -98,7 +84,8 @@ t.test('where one is required, an app is added first; its codes and recovery cod
   await page.getByLabel('Code of the app').fill(app.generate());
   await page.getByRole('button', { name: 'Add an authenticator app' }).click();
   const dialog = page.getByRole('dialog', { name: 'Your recovery codes' });
-  const code = (await dialog.locator('code').first().textContent()) ?? '';
+  await dialog.waitFor();
+  const [code = '', another = ''] = await dialog.locator('code').allTextContents();
   await dialog.getByRole('button', { name: 'I have kept them' }).click();
   await page.getByRole('heading', { name: 'Plugins', level: 1 }).waitFor();
 
@@ -116,5 +103,21 @@ t.test('where one is required, an app is added first; its codes and recovery cod
   await page.locator('header').waitFor();
   await open('/admin/account');
   await page.getByText('9 are left').waitFor();
+
+  // This browser knows its administrator now.
+  await logOut(page);
+  await page.getByRole('button', { name: 'Log in with a recovery code' }).click();
+  await page.getByText('stands for your password in this browser').waitFor();
+  t.same(await axe(), []);
+  await page.getByLabel('Recovery code').fill('aaaaa-aaaaa');
+  await page.getByRole('button', { name: 'Log in', exact: true }).click();
+  await page.getByText('This code was not accepted').waitFor();
+  const db = openDatabase(s.databaseUrl, 1, () => {});
+  t.teardown(() => db.close());
+  await db.query('DELETE FROM login_failures');
+  await page.getByRole('status').waitFor({ state: 'detached' });
+  await page.getByLabel('Recovery code').fill(another);
+  await page.getByRole('button', { name: 'Log in', exact: true }).click();
+  await page.getByText('8 are left').waitFor();
   t.same(errors, []);
 });
