@@ -14,6 +14,7 @@ import { resource } from './contract.ts';
 import { type Handle, serve } from './endpoint.ts';
 import { id } from './fields.ts';
 import { suspension, suspensionJson } from './plugin-json.ts';
+import { policyVerdict, verdictJson } from './recorded-decision.ts';
 import type { Route } from './route.ts';
 
 export type AccessApiParts = {
@@ -87,16 +88,7 @@ const explanation = z
       .describe('Everything that has to hold, in order; the first that does not decides'),
     to_change: z.array(z.string()).describe('What would let the user in'),
     suspension: suspension.nullable().describe('What suspends the trigger for this user'),
-    policy: z
-      .object({
-        expression: z.string(),
-        verdict: z.enum(['allowed', 'denied', 'failed', 'unavailable']),
-        reason: z.string().nullable(),
-        graph_rounds: z.int(),
-        graph_checks: z.array(z.object({ check: z.string(), allowed: z.boolean(), ms: z.number() })),
-        context_age_ms: z.number().nullable(),
-      })
-      .nullable(),
+    policy: policyVerdict.extend({ expression: z.string() }).nullable(),
   })
   .meta({ id: 'AccessExplanation' });
 
@@ -161,14 +153,7 @@ class Explanation {
 /** A policy and what it said of the user. */
 type Judged = { expression: string; verdict: PolicyVerdict };
 
-const policyJson = ({ expression, verdict: v }: Judged) => ({
-  expression,
-  verdict: v.kind,
-  reason: v.reason === '' ? null : v.reason,
-  graph_rounds: v.rounds,
-  graph_checks: [...v.checks],
-  context_age_ms: v.contextAgeMs,
-});
+const policyJson = ({ expression, verdict }: Judged) => ({ expression, ...verdictJson(verdict) });
 
 function explainPlugin(told: Explanation, id: string, plugin: InstalledPlugin | undefined): boolean {
   const there = told.add(

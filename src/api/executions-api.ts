@@ -8,11 +8,12 @@ import { findRecording, isRecorded } from '../records/find-recording.ts';
 import { recordedExecution } from '../records/recorded-execution.ts';
 import { resource } from './contract.ts';
 import { type Handle, serve } from './endpoint.ts';
-import { anyObject, id, time } from './fields.ts';
+import { id, time } from './fields.ts';
 import { after, liveStream, STREAM_ABOUT } from './live-stream.ts';
 import { loadPage, pageOf } from './paging.ts';
 import { idParam } from './params.ts';
 import { list as listOf, oneOf, present, since, text, until } from './query.ts';
+import { decisionJson, recordedDecision } from './recorded-decision.ts';
 import type { Route } from './route.ts';
 
 export type ExecutionsApiParts = { db: Queryable; records: ExecutionRecords; feed: ExecutionFeed };
@@ -105,7 +106,11 @@ export const executions = resource('Executions', 'Records of executions, with th
     params: { execution: idParam('execution record') },
     replies: {
       200: record.extend({
-        decision: anyObject.nullable().describe('What the policy said, with all it asked'),
+        decision: recordedDecision
+          .nullable()
+          .describe(
+            'How it was decided that the caller may, or not; null where nothing was recorded: a trigger without a policy, an erased person',
+          ),
         log: z.array(z.object({ level: z.enum(LEVELS), text: z.string() })),
         recorded: z.boolean().describe('Whether it can be run again with plugin replay'),
       }),
@@ -154,7 +159,7 @@ const get: Handle<typeof executions.get, ExecutionsApiParts> = async ({ db, reco
     status: 200,
     json: {
       ...recordJson({ ...found, logLines: found.log.length }),
-      decision: found.decision,
+      decision: decisionJson(found.decision),
       log: found.log.map(l => ({ level: LEVELS[l.level] ?? 'info', text: l.text })),
       recorded: await isRecorded(db, params.id, params.execution),
     },

@@ -487,12 +487,15 @@ t.test('a decision is kept with the execution, and a refusal leaves a record tha
     { outcome: 'refused', status: 403, principal: `user:${ada.id}` },
   ]);
   t.match((await s.admin('GET', `/plugins/desk/executions/${items[0]?.id}`)).json.decision, {
-    kind: 'allowed',
-    rounds: 0,
+    reason: 'allowed',
+    policy: { verdict: 'allowed', graph_rounds: 0 },
   });
   t.match((await s.admin('GET', `/plugins/desk/executions/${items[1]?.id}`)).json.decision, {
-    kind: 'denied',
-    checks: [{ check: `faculty:f9#admin@user:${ada.externalId}`, allowed: false }],
+    ...{ reason: 'policy', detail: null, roles: [] },
+    policy: {
+      verdict: 'denied',
+      graph_checks: [{ check: `faculty:f9#admin@user:${ada.externalId}`, allowed: false }],
+    },
   });
   t.match(await s.admin('GET', '/plugins/desk/executions?outcome=refused&limit=1'), { status: 200 });
 });

@@ -138,7 +138,12 @@ t.test('unknown, denied, disabled and failed commands are answered politely, in 
   t.equal((await s.admin('PUT', `/users/${ada.id}/roles/database/cook`)).status, 200);
   t.equal(await says('/hidden'), 'secret says hello');
   const records = (await s.admin('GET', '/plugins/secret/executions')).json.items as Json[];
-  t.ok(records.some(r => r.outcome === 'refused' && r.principal === `user:${ada.id}`));
+  const decisionOf = async (principal: string): Promise<unknown> => {
+    const found = records.find(r => r.outcome === 'refused' && r.principal === principal);
+    return (await s.admin('GET', `/plugins/secret/executions/${found?.id}`)).json.decision;
+  };
+  t.match(await decisionOf(`user:${ada.id}`), { reason: 'policy', roles: [], policy: { verdict: 'denied' } });
+  t.match(await decisionOf('public'), { reason: 'unknown_user', roles: [], policy: null });
   // In a group only commands are answered, also when they name the bot.
   await telegram.write('hello all', { chat: -100 });
   await telegram.write('/twin.say@university_bot', { chat: -100 });

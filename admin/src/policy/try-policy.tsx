@@ -3,7 +3,6 @@ import {
   Button,
   Card,
   Checkbox,
-  Code,
   Group,
   Select,
   SimpleGrid,
@@ -17,9 +16,9 @@ import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
 import { ProblemAlert } from '../parts/problem.tsx';
-import { durationText } from '../parts/quantities.ts';
 import { StateBadge } from '../parts/state-badge.tsx';
 import { UserPicker } from '../parts/user-picker.tsx';
+import { GraphChecks } from './graph-checks.tsx';
 import { PolicyParts } from './policy-parts.tsx';
 
 type Trial = Schemas['PolicyTrial'];
@@ -188,15 +187,7 @@ function TrialResult({ trial }: { trial: Trial }) {
           <Text size="sm" fw={600}>
             {t('tryPolicy.graph')}
           </Text>
-          {trial.graph_checks.map(c => (
-            <Group key={c.check} gap="xs">
-              <Code>{c.check}</Code>
-              <StateBadge kind={c.allowed ? 'good' : 'bad'} label={t(c.allowed ? 'common.yes' : 'common.no')} />
-              <Text size="xs" c="dimmed">
-                {durationText(c.ms)}
-              </Text>
-            </Group>
-          ))}
+          <GraphChecks checks={trial.graph_checks} />
         </div>
       )}
       <Text size="xs" c="dimmed">

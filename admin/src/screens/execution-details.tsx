@@ -4,7 +4,7 @@ import { useTranslation } from 'react-i18next';
 import { answered, api } from '../api/client.ts';
 import { May } from '../app/may.tsx';
 import { CopyText } from '../parts/copy.tsx';
-import { Details, JsonBlock } from '../parts/details.tsx';
+import { Details } from '../parts/details.tsx';
 import { Download } from '../parts/download.tsx';
 import { LinkButton } from '../parts/links.tsx';
 import { Loaded } from '../parts/loaded.tsx';
@@ -12,6 +12,7 @@ import { OutcomeBadge } from '../parts/outcome-badge.tsx';
 import { bytesText, durationText, numberText } from '../parts/quantities.ts';
 import { When } from '../parts/time.tsx';
 import { WhyButton } from '../parts/why-button.tsx';
+import { RecordedDecision } from '../policy/recorded-decision.tsx';
 import { Section } from './review.tsx';
 
 const PAGE_BYTES = 65_536;
@@ -90,6 +91,7 @@ export function ExecutionDetails({ execution: e }: { execution: Found }) {
           </Code>
         )}
       </Card>
+      {e.decision !== null && e.outcome === 'refused' && <RecordedDecision decision={e.decision} of={e} />}
       <TimeBar waited={e.queue_wait_ms} ran={e.run_ms} />
       <Section title={t('executions.log')}>
         {e.log.length === 0 ? (
@@ -132,11 +134,7 @@ export function ExecutionDetails({ execution: e }: { execution: Found }) {
           </May>
         </Section>
       )}
-      {e.decision !== null && (
-        <Section title={t('executions.decision')}>
-          <JsonBlock value={e.decision} />
-        </Section>
-      )}
+      {e.decision !== null && e.outcome !== 'refused' && <RecordedDecision decision={e.decision} of={e} />}
     </Stack>
   );
 }

@@ -1,4 +1,4 @@
-import { Alert, Card, Code, Group, Select, SimpleGrid, Stack, Text, Timeline } from '@mantine/core';
+import { Alert, Code, Group, Select, SimpleGrid, Stack, Text, Timeline } from '@mantine/core';
 import { IconCheck, IconMinus, IconPuzzle, IconX } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useTranslation } from 'react-i18next';
@@ -9,11 +9,10 @@ import { LinkButton } from '../parts/links.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { Page } from '../parts/page.tsx';
 import { onlyOne } from '../parts/plugin-picker.tsx';
-import { durationText } from '../parts/quantities.ts';
-import { StateBadge } from '../parts/state-badge.tsx';
 import { SuspensionCause } from '../parts/suspension-cause.tsx';
 import { UserPicker } from '../parts/user-picker.tsx';
 import { falsePartsOf } from '../policy/false-parts.ts';
+import { GraphChecks } from '../policy/graph-checks.tsx';
 import { PolicyParts } from '../policy/policy-parts.tsx';
 import { WhoElse } from '../policy/who-else.tsx';
 import { Section } from './review.tsx';
@@ -245,17 +244,7 @@ function Explanation({ answer: a }: { answer: Schemas['AccessExplanation'] }) {
       </Section>
       {a.policy !== null && a.policy.graph_checks.length > 0 && (
         <Section title={t('tryPolicy.graph')}>
-          <Card withBorder>
-            {a.policy.graph_checks.map(c => (
-              <Group key={c.check} gap="xs">
-                <Code>{c.check}</Code>
-                <StateBadge kind={c.allowed ? 'good' : 'bad'} label={t(c.allowed ? 'common.yes' : 'common.no')} />
-                <Text size="xs" c="dimmed">
-                  {durationText(c.ms)}
-                </Text>
-              </Group>
-            ))}
-          </Card>
+          <GraphChecks checks={a.policy.graph_checks} />
         </Section>
       )}
       {a.policy === null && failing !== 'roles' && failing !== 'exists' && (

@@ -70,6 +70,33 @@ t.test('a key is made, a version fails, its execution says why, and the version 
   await page.getByRole('dialog').getByRole('button', { name: 'Go back' }).click();
   await page.getByText('Version 1.0.0 runs again').waitFor();
   t.equal((await call()).status, 200);
+
+  // A refused key: its execution says why, and what would let it in.
+  await open('/admin/plugins/greeter/triggers/run');
+  const editor = page.locator('.cm-content');
+  const save = async (policy: string): Promise<void> => {
+    await editor.click();
+    await page.keyboard.press('Control+A');
+    await page.keyboard.type(policy);
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await page.getByText('run is saved').last().waitFor();
+  };
+  await save('has_role("dean")');
+  t.equal((await call()).status, 403);
+  await open('/admin/executions?outcome=refused');
+  await page
+    .getByRole('row', { name: /refused/ })
+    .getByRole('button')
+    .first()
+    .click();
+  await drawer.getByText('Why it was refused').waitFor();
+  await drawer.getByText('a service key is not a user').first().waitFor();
+  await drawer.getByText('principal.kind == "service" ||').waitFor();
+  t.same(await axe(), []);
+  await drawer.getByRole('link', { name: 'Open its settings' }).click();
+  await save('principal.kind == "service" || has_role("dean")');
+  t.equal((await call()).status, 200);
   t.same(errors, []);
 });
 
