@@ -24,20 +24,27 @@ const WIDE = new Set([
   '/admin/audit',
 ]);
 
-/** Further tabs of screens with tables that phones show as blocks. */
-const TABS = MORE_VIEWS.filter(view => /^\/admin\/(university|outbox|events|system)\?/.test(view));
+/** Further tabs of screens, of the person and the plugin that are here. */
+const TABS = MORE_VIEWS.filter(view =>
+  /^\/admin\/(university|outbox|events|system|roles|relationships|people.*)\?/.test(view),
+).map(view => view.replace('/people/5', '/people/1'));
+
+/** The pages of those who log in, which are opened by their address. */
+const PAGES = ['/account/', '/messengers/'];
 
 for (const [language, colorScheme, width, screens, isLoaded] of [
   ['en-GB', 'light', 1280, SCREENS.filter(s => !SEEN.has(s)), true],
-  ['ru-RU', 'dark', 320, [...SCREENS, ...TABS], false],
+  ['ru-RU', 'dark', 320, [...SCREENS, ...TABS, ...PAGES], false],
   ['ru-RU', 'light', 768, SCREENS.filter(s => WIDE.has(s)), false],
 ] as const)
   t.test(`every screen in ${language}, ${colorScheme}, ${width} pixels wide`, async t => {
-    const { axe, errors, open, page } = await startAdminBrowser(t, { colorScheme, language, sample: true, width });
-    for (const screen of screens) {
-      // Each address alone leads to its screen; once is enough for that.
-      if (isLoaded || screen === '/admin/no-such-screen') await open(screen).then(() => screenIsShown(page));
-      else await goTo(page, screen);
+    const { axe, context, errors, open, page } = await startAdminBrowser(t, {
+      colorScheme,
+      language,
+      sample: true,
+      width,
+    });
+    const look = async (screen: string): Promise<void> => {
       t.same(await axe(), [], `axe: ${screen}`);
       t.notOk(
         await page.evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth'),
@@ -45,6 +52,16 @@ for (const [language, colorScheme, width, screens, isLoaded] of [
       );
       if (language === 'ru-RU')
         t.match(await page.locator('main').textContent(), /[а-яё]{3}/i, `${screen} is in Russian`);
+    };
+    for (const screen of screens) {
+      // Each address alone leads to its screen; once is enough for that.
+      if (isLoaded || screen === '/admin/no-such-screen' || PAGES.includes(screen))
+        await open(screen).then(() => screenIsShown(page));
+      else await goTo(page, screen);
+      await look(screen);
     }
+    await context.clearCookies();
+    await open('/admin/').then(() => page.locator('input[type=email]').waitFor());
+    await look('the login');
     t.same(errors, []);
   });

@@ -1,6 +1,7 @@
 import type { Locator, Page } from 'playwright-core';
 import t from 'tap';
 import { EMAIL, PASSWORD, startAdminBrowser } from '../../support/admin-browser.ts';
+import { plugInAuthenticator } from '../../support/browser-authenticator.ts';
 import { startGraphStore } from '../../support/graph.ts';
 import { addDeadEntry } from '../../support/outbox.ts';
 import { buildExample } from '../../support/sdk.ts';
@@ -24,6 +25,14 @@ async function tabTo(page: Page, target: Locator): Promise<void> {
 async function pressEnter(page: Page, target: Locator): Promise<void> {
   await tabTo(page, target);
   await page.keyboard.press('Enter');
+}
+
+/** Opens the palette, which takes letters once its field has the focus. */
+async function openPalette(page: Page): Promise<void> {
+  const field = page.getByPlaceholder('A screen or a plugin');
+  await page.keyboard.press('Control+k');
+  await field.waitFor();
+  for (const end = Date.now() + 10_000; !(await hasFocus(field)) && Date.now() < end; ) await page.waitForTimeout(20);
 }
 
 t.test('a change of rights that was given up is delivered again with the keyboard alone', async t => {
@@ -88,8 +97,7 @@ t.test('from setup to the first call with the keyboard alone', async t => {
   t.equal((await s.trigger('guestbook/entries')).status, 200);
 
   // The palette, and the menu of the account.
-  await page.keyboard.press('Control+k');
-  await page.getByPlaceholder('A screen or a plugin').waitFor();
+  await openPalette(page);
   await page.keyboard.type('audit');
   await page.getByRole('button', { name: 'Audit log' }).waitFor();
   await page.keyboard.press('Enter');
@@ -106,8 +114,7 @@ t.test('from setup to the first call with the keyboard alone', async t => {
   await page.getByText(/^(Yes|No): Grace/).waitFor();
   await tabTo(page, person);
   // Enter opens what the service finds, also when it is pressed before the answer is there.
-  await page.keyboard.press('Control+k');
-  await page.getByPlaceholder('A screen or a plugin').waitFor();
+  await openPalette(page);
   await page.keyboard.type('guestb');
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { name: 'Guestbook', level: 1 }).waitFor();
@@ -165,5 +172,181 @@ t.test('a policy is written with completion, compared, saved and restored with t
   await pressEnter(page, before.getByRole('button', { name: 'Restore' }));
   await page.getByRole('dialog').waitFor({ state: 'detached' });
   t.equal(await editor.textContent(), 'user.locale == "en"');
+  t.same(errors, []);
+});
+
+/** Presses arrows until an element has the focus, as within tabs and menus. */
+async function arrowTo(page: Page, target: Locator, key: 'ArrowRight' | 'ArrowDown'): Promise<void> {
+  await target.waitFor();
+  for (let k = 0; k < TABS_MAX && !(await hasFocus(target)); k++) await page.keyboard.press(key);
+}
+
+/** Types into a field, waits for an option below it, goes to it with the arrows and takes it. */
+async function choose(page: Page, field: Locator, typed: string, option: string): Promise<void> {
+  await tabTo(page, field);
+  if (typed === '') await page.keyboard.press('Enter');
+  else await page.keyboard.type(typed);
+  const offered = page.getByRole('option').filter({ hasText: option }).first();
+  await offered.waitFor();
+  const isAt = async (): Promise<boolean> => (await offered.getAttribute('data-combobox-selected')) !== null;
+  // A list that has just opened may forget what was gone to; then one goes there again.
+  for (let k = 0; k < TABS_MAX && (await offered.isVisible()); k++) {
+    if (!(await isAt()) || k > 0) await page.keyboard.press('ArrowDown');
+    if (!(await isAt())) continue;
+    await page.keyboard.press('Enter');
+    await offered.waitFor({ state: 'detached', timeout: 1000 }).catch(() => {});
+  }
+  await offered.waitFor({ state: 'detached' });
+}
+
+t.test('people, relationships, keys and administrators with the keyboard alone', async t => {
+  const { spicedb } = await startGraphStore(t);
+  const { errors, page } = await startAdminBrowser(t, {
+    env: { BOT_SPICEDB_ENDPOINT: spicedb.endpoint, BOT_SPICEDB_TOKEN: 'any', BOT_SPICEDB_TLS: 'false' },
+    sample: true,
+    people: [{ display_name: 'Grace', external_id: 's-1906' }],
+  });
+  const press = (target: Locator): Promise<void> => pressEnter(page, target);
+  const write = async (target: Locator, text: string): Promise<void> => {
+    await tabTo(page, target);
+    await page.keyboard.type(text);
+  };
+  const check = async (target: Locator): Promise<void> => {
+    await tabTo(page, target);
+    await page.keyboard.press('Space');
+    t.ok(await target.isChecked());
+  };
+  const tab = async (name: string): Promise<void> => {
+    await tabTo(page, page.getByRole('tab', { selected: true }));
+    await arrowTo(page, page.getByRole('tab', { name, exact: true }), 'ArrowRight');
+  };
+  /** Opens a screen by the palette. */
+  const goTo = async (name: string): Promise<void> => {
+    await openPalette(page);
+    await page.keyboard.type(name);
+    await page.getByRole('dialog').getByRole('button', { name }).first().waitFor();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name, level: 1 }).waitFor();
+  };
+  const main = page.locator('main');
+  const dialog = page.getByRole('dialog');
+  /** The secret of a key that was made, and the way on. */
+  const secret = async (): Promise<string> => {
+    const text = (await dialog.locator('pre').first().textContent()) ?? '';
+    await press(dialog.getByRole('button', { name: 'I have stored it' }));
+    await dialog.waitFor({ state: 'detached' });
+    return text;
+  };
+
+  await goTo('People');
+  await write(main.getByRole('searchbox'), 'grac');
+  await press(main.getByRole('link', { name: 'Grace' }));
+  await page.getByRole('heading', { name: 'Grace', level: 1 }).waitFor();
+  await tab('Roles');
+  await write(main.getByRole('combobox', { name: 'Role' }), 'tutor');
+  await press(main.getByRole('button', { name: 'Give a role' }));
+  await page.getByRole('row', { name: /tutor/ }).waitFor();
+
+  await goTo('Relationships');
+  await tab('Add');
+  await choose(page, main.getByRole('combobox', { name: 'Type of object' }), '', 'Faculty');
+  await write(main.getByRole('combobox', { name: 'Object', exact: true }), 'physics');
+  await choose(page, main.getByRole('combobox', { name: 'Relation', exact: true }), '', 'dean');
+  await choose(page, main.getByRole('combobox', { name: 'Person', exact: true }), 'grac', 'Grace');
+  await press(main.getByRole('button', { name: 'Add', exact: true }));
+  // The faculty is in no data of the university.
+  await press(dialog.getByRole('button', { name: 'Add it all the same' }));
+  await page.getByText('faculty:physics#dean@user:s-1906').waitFor();
+  await tab('All');
+  await page.getByRole('row', { name: /Grace.*physics/ }).waitFor();
+
+  await goTo('Service keys');
+  await press(main.getByRole('button', { name: 'Make a service key' }).first());
+  await dialog.waitFor();
+  await write(dialog.getByRole('textbox', { name: 'Name' }), 'timetable');
+  await choose(page, dialog.getByRole('combobox', { name: 'Add a plugin' }), '', 'Hello');
+  await check(dialog.getByRole('checkbox', { name: 'greet', exact: true }));
+  await press(dialog.getByRole('button', { name: 'Make a service key' }));
+  t.match(await secret(), /^phk_/);
+  await page.getByRole('row', { name: /timetable/ }).waitFor();
+
+  await goTo('Administration keys');
+  await press(main.getByRole('button', { name: 'Make a key' }).first());
+  await dialog.waitFor();
+  await write(dialog.getByRole('textbox', { name: 'Name' }), 'monitoring');
+  await check(dialog.getByRole('checkbox', { name: 'Read everything but people' }));
+  await press(dialog.getByRole('button', { name: 'Make a key' }));
+  t.match(await secret(), /^pha_/);
+  await press(page.getByRole('button', { name: 'Rotate monitoring' }));
+  await press(dialog.getByRole('button', { name: 'Rotate', exact: true }));
+  t.match(await secret(), /^pha_/);
+
+  await goTo('Administrators');
+  await press(main.getByRole('button', { name: 'Appoint an administrator' }));
+  await dialog.waitFor();
+  await choose(page, dialog.getByRole('combobox', { name: 'Person' }), 'grac', 'Grace');
+  await write(dialog.getByRole('textbox', { name: 'Email' }), 'grace@uni.example');
+  await check(dialog.getByRole('checkbox', { name: 'Auditor' }));
+  await press(dialog.getByRole('button', { name: 'Appoint', exact: true }));
+  await dialog.waitFor({ state: 'detached' });
+  await press(page.getByRole('button', { name: 'More actions: Grace' }));
+  await arrowTo(page, page.getByRole('menuitem', { name: 'Change what they may do' }), 'ArrowDown');
+  await page.keyboard.press('Enter');
+  await check(dialog.getByRole('checkbox', { name: 'Operator' }));
+  await press(dialog.getByRole('button', { name: 'Save' }));
+  await page
+    .getByRole('row', { name: /grace@uni\.example/ })
+    .getByText('Operator', { exact: true })
+    .last()
+    .waitFor();
+  t.same(errors, []);
+});
+
+t.test('a second factor is added, logs in and is taken away with the keyboard alone', async t => {
+  const { errors, open, page } = await startAdminBrowser(t);
+  await plugInAuthenticator(page);
+  const press = (target: Locator): Promise<void> => pressEnter(page, target);
+  const dialog = page.getByRole('dialog');
+  await open('/admin/account');
+  await press(page.getByRole('button', { name: 'Add a passkey' }));
+  await tabTo(page, page.getByLabel('Name of the passkey'));
+  await page.keyboard.press('Control+A');
+  await page.keyboard.type('Key ring');
+  await page.keyboard.press('Enter');
+  await dialog.waitFor();
+  const code = (await dialog.locator('code').first().textContent()) ?? '';
+  await press(dialog.getByRole('button', { name: 'I have kept them' }));
+  await page.getByText('10 are left').waitFor();
+  const logOut = async (): Promise<void> => {
+    await press(page.getByRole('button', { name: 'Your account' }));
+    await arrowTo(page, page.getByRole('menuitem', { name: 'Log out' }), 'ArrowDown');
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Log in', exact: true }).waitFor();
+  };
+  await logOut();
+  await tabTo(page, page.getByLabel('Email'));
+  await page.keyboard.type(EMAIL);
+  await tabTo(page, page.getByRole('textbox', { name: 'Password' }));
+  await page.keyboard.type(PASSWORD);
+  await page.keyboard.press('Enter');
+  await press(page.getByRole('button', { name: 'Use a passkey' }));
+  await page.locator('header').waitFor();
+  await logOut();
+  await press(page.getByRole('button', { name: 'Log in with a passkey' }));
+  await page.locator('header').waitFor();
+  await logOut();
+  await press(page.getByRole('button', { name: 'Log in with a recovery code' }));
+  await tabTo(page, page.getByLabel('Recovery code'));
+  await page.keyboard.type(code);
+  await page.keyboard.press('Enter');
+  await page.getByText('9 are left').waitFor();
+  await press(page.getByRole('button', { name: 'Remove the passkey Key ring' }));
+  await press(dialog.getByRole('button', { name: 'Remove', exact: true }));
+  // A recovery code is no recent password.
+  const again = page.getByRole('dialog', { name: 'Confirm that it is you' });
+  await tabTo(page, again.getByRole('textbox', { name: 'Password' }));
+  await page.keyboard.type(PASSWORD);
+  await page.keyboard.press('Enter');
+  await page.getByText('You have none yet').waitFor();
   t.same(errors, []);
 });
