@@ -123,7 +123,13 @@ export function PolicyWorkbench(props: {
           <Button variant="default" onClick={() => setDraft(saved)} disabled={draft === saved}>
             {t('policy.discard')}
           </Button>
-          <Button variant="subtle" leftSection={<IconHistory size={16} />} onClick={history.open}>
+          <Button
+            variant="subtle"
+            leftSection={<IconHistory size={16} />}
+            onClick={history.open}
+            // What is saved begins this part of the page again.
+            disabled={isSaving}
+          >
             {t('policy.history')}
           </Button>
         </Group>
