@@ -1,4 +1,4 @@
-import { Group, Stack, Text } from '@mantine/core';
+import { Code, Group, Stack, Text } from '@mantine/core';
 import { useTranslation } from 'react-i18next';
 import type { Schemas } from '../api/client.ts';
 import { LinkButton } from '../parts/links.tsx';
@@ -45,7 +45,14 @@ export function RecordedDecision(props: {
         {checks.length > 0 && <GraphChecks checks={checks} />}
         {isRefused && e.principal.startsWith('service:') && d.reason !== 'unavailable' && (
           <>
-            {d.reason === 'policy_failed' && <Text size="sm">{t('executions.refusedKey')}</Text>}
+            {d.reason === 'policy_failed' && (
+              <>
+                <Text size="sm">{t('executions.refusedKey')}</Text>
+                <Code
+                  style={{ overflowWrap: 'anywhere' }}
+                >{`principal.kind == "service" || (${t('executions.policyOfNow')})`}</Code>
+              </>
+            )}
             <LinkButton
               size="xs"
               variant="default"

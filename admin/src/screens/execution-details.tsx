@@ -76,6 +76,7 @@ export const WhyOfExecution = ({ execution: e }: { execution: Found }) =>
 /** How an execution ended and why, where its time went, what it wrote to its log. */
 export function ExecutionDetails({ execution: e }: { execution: Found }) {
   const { t } = useTranslation();
+  const isRefused = e.outcome === 'refused' && e.decision !== null;
   return (
     <Stack gap="lg">
       <Card withBorder>
@@ -85,7 +86,8 @@ export function ExecutionDetails({ execution: e }: { execution: Found }) {
             <When at={e.started_at} />
           </Text>
         </Group>
-        {e.failure !== null && (
+        {/* The decision says it in words. */}
+        {e.failure !== null && !isRefused && (
           <Code block mt="sm" style={{ whiteSpace: 'pre-wrap', overflowWrap: 'anywhere' }}>
             {e.failure}
           </Code>

@@ -713,6 +713,7 @@ export const en = {
     one: 'Execution {{id}}',
     open: 'Open its page',
     outcome: 'Outcome',
+    policyOfNow: 'the policy of now',
     ran: 'Ran',
     reason: {
       allowed: 'The policy let the caller in.',
@@ -726,7 +727,7 @@ export const en = {
       unknown_user: 'The messenger account belongs to no person the service knows. It is linked under /messengers/.',
     },
     refusedKey:
-      'A service key is no person: a policy that asks for the user, roles or the graph does not let it in. What lets in every key that has this trigger: principal.kind == "service" || (the policy of now).',
+      'A service key is no person: a policy that asks for the user, roles or the graph does not let it in. This lets in every key that has the trigger:',
     requestOrTrace: 'Request or trace id',
     since: 'From',
     traceId: 'Trace id',
