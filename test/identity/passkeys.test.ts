@@ -495,4 +495,18 @@ t.test('sessions that are ended, and new factors, let no browser in without the 
   const { body, headers } = await alone(w, authenticator, browser);
   await w.db.query('UPDATE admin_credentials SET passwordless_after = now()');
   t.match((await w.call(headers, 'POST', '/auth/login/passwordless', body)).json, { status: 401 }, 'begun before');
+
+  // A session that is ended while the answer waits for the row counts as well.
+  await logIn();
+  const late = await alone(w, authenticator, browser);
+  let isAnswered = false;
+  let answer: Promise<Answer> | undefined;
+  await w.db.withTransaction(async client => {
+    await client.query('SELECT FROM admin_credentials FOR UPDATE');
+    answer = w.call(late.headers, 'POST', '/auth/login/passwordless', late.body).finally(() => (isAnswered = true));
+    const waits = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    while (!isAnswered && (await client.query(waits)).rowCount === 0);
+    await client.query('UPDATE admin_credentials SET passwordless_after = clock_timestamp()');
+  });
+  t.match((await answer)?.json, { status: 401, detail: /in which the login was begun/ });
 });
