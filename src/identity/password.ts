@@ -2,8 +2,8 @@ import { LIMITS } from '../base/limits.ts';
 import { WorkerTask } from '../base/worker-task.ts';
 import { PasswordQueue, type PasswordTurn } from './password-queue.ts';
 
-/** A password to compare with a hash, or without one to hash. */
-export type PasswordTask = { password: string; against: string | null };
+/** A password to hash at a cost, as a power of two, or to compare with a hash. */
+export type PasswordTask = { password: string; cost: number } | { password: string; against: string };
 export type PasswordAnswer = { hash: string } | { right: boolean };
 
 /** The mistake in a new password, or null. */
@@ -30,19 +30,28 @@ export const passwordThread = (): WorkerTask<PasswordTask, PasswordAnswer> =>
 const thread = passwordThread();
 const queue = new PasswordQueue();
 
+/** A quarter of a second of a processor for each hash and comparison. */
+let cost = 12;
+
+/** Sets what hashes made from now on cost: tests of other things than passwords log in a thousand times. @param rounds from 4 on, as a power of two */
+export function setPasswordCost(rounds: number): void {
+  cost = rounds;
+}
+
 export async function hashPassword(password: string): Promise<string> {
-  const answer = await thread.run({ password, against: null });
+  const answer = await thread.run({ password, cost });
   if ('hash' in answer) return answer.hash;
   throw new Error('no hash was made');
 }
 
-/** Hash of discarded random bytes, so that checking an unknown account takes as long as checking a known one. */
-const HASH_OF_NO_PASSWORD = '$2b$12$mO8/Rer1zuIoje9qmMG.3.jMoJtxMFlSvtn8gYiNtmYXYjXdPGuHm';
+/** Of random bytes that were thrown away, so that checking an unknown account takes as long as checking a known one. */
+const hashOfNoPassword = (): string =>
+  `$2b$${String(cost).padStart(2, '0')}$mO8/Rer1zuIoje9qmMG.3.jMoJtxMFlSvtn8gYiNtmYXYjXdPGuHm`;
 
 /** Whether a password is right, when it is this caller's turn; takes the same time without a hash. */
 export async function passwordMatches(password: string, hash: string | null, turn: PasswordTurn): Promise<boolean> {
   const given = Buffer.byteLength(password) > LIMITS.passwordBytesMax ? '' : password;
-  const against = hash ?? HASH_OF_NO_PASSWORD;
+  const against = hash ?? hashOfNoPassword();
   const answer = await queue.run(turn, () => thread.run({ password: given, against }));
   return 'right' in answer && answer.right && hash !== null && given === password;
 }

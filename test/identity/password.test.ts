@@ -1,12 +1,19 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import t from 'tap';
-import { passwordProblem, passwordThread } from '../../src/identity/password.ts';
+import { hashPassword, passwordProblem, passwordThread } from '../../src/identity/password.ts';
+
+/** As new passwords are stored. */
+const COST = 12;
+
+t.test('a password is stored as bcrypt of cost 12', async t => {
+  t.match(await hashPassword('a password'), /^\$2b\$12\$[./\w]{53}$/);
+});
 
 t.test('the thread may end while passwords wait, and another one goes on', async t => {
   const thread = passwordThread();
   t.teardown(() => thread.end());
-  const waiting = Array.from({ length: 20 }, () => thread.run({ password: 'a password', against: null }));
+  const waiting = Array.from({ length: 20 }, () => thread.run({ password: 'a password', cost: COST }));
   const ended = Promise.allSettled(waiting);
   await thread.end();
   const outcomes = await ended;
@@ -15,7 +22,7 @@ t.test('the thread may end while passwords wait, and another one goes on', async
     'no request is left without an answer',
   );
   t.match(outcomes.at(-1), { status: 'rejected', reason: /the thread that checks passwords ended/ });
-  t.match(await thread.run({ password: 'a password', against: null }), { hash: /^\$2b\$12\$/ });
+  t.match(await thread.run({ password: 'a password', cost: COST }), { hash: /^\$2b\$12\$/ });
 });
 
 t.test('passwords are computed behind what else the processor has to do', async t => {
@@ -23,7 +30,7 @@ t.test('passwords are computed behind what else the processor has to do', async 
   const threads = new Set(fs.readdirSync('/proc/self/task'));
   const thread = passwordThread();
   t.teardown(() => thread.end());
-  await thread.run({ password: 'a password', against: null });
+  await thread.run({ password: 'a password', cost: COST });
   const added = fs.readdirSync('/proc/self/task').filter(id => !threads.has(id));
   const nice = added.map(id => os.getPriority(Number(id)));
   t.ok(nice.includes(10), `priorities of the threads that came: ${nice.join(' ')}`);

@@ -4,11 +4,15 @@ import path from 'node:path';
 import { type Service, startService } from '../../src/app/service.ts';
 import { makeLog } from '../../src/base/log.ts';
 import { loadConfig } from '../../src/config/load.ts';
+import { setPasswordCost } from '../../src/identity/password.ts';
 import { holdToContract } from './contract.ts';
 import { asService, makeDatabase } from './database.ts';
 import { shareCache } from './shared-cache.ts';
 
 export const TOKEN = 'test-setup-token';
+
+/** The least bcrypt takes: a millisecond for each login, where hashes as they are stored take a quarter of a second. */
+setPasswordCost(4);
 
 /** For tests in which executions run at the same time: more threads than one plugin has slots. */
 export const MANY_LANES = { BOT_EXECUTION_LANES: '12' };
