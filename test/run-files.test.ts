@@ -46,6 +46,11 @@ t.test('each file that misbehaves is one failure named with its file, and the re
     'no-test.ts': 'process.exit(0);',
     'prints.ts': `import fs from 'node:fs'; for (;;) fs.writeSync(1, 'again and again\\n');`,
     'throws.ts': `${GOOD} throw new Error('thrown outside a test');`,
+    'stray.ts': `import t from '${TAP}';
+      const stray = () => new Promise(resolve => setTimeout(resolve, 100));
+      t.test('in a timer', () => { setTimeout(() => { throw new Error('thrown in a timer'); }); return stray(); });
+      t.test('in a promise', () => { Promise.reject(new Error('rejected and not caught')); return stray(); });
+      t.test('after them', t => { t.ok(true); t.end(); });`,
     'wrong.ts': `import t from '${TAP}'; t.test('a sum', t => { t.equal(1 + 1, 3, 'one and one'); t.end(); });`,
     'left-out.ts': `import t from '${TAP}'; t.test('a kit', { skip: 'there is no go' }, t => t.end());`,
     'to-do.ts': `${GOOD} t.test('a promise', { todo: 'later' }, t => t.end());`,
@@ -53,7 +58,7 @@ t.test('each file that misbehaves is one failure named with its file, and the re
     'last.ts': GOOD,
   });
   t.same(flaky, []);
-  t.equal(results.length, 13);
+  t.equal(results.length, 14);
   // The library takes a test with the option `todo` for passed, so the runner refuses it. This one stands in a file made for it.
   t.match(of('to-do.ts'), { passed: 1, failed: 1, problem: 'tests with the option todo: 1; write or mend them' });
   t.match(of('switched-off.ts'), { passed: 1, failed: 1, problem: 'a test is left out without a reason' });
@@ -71,6 +76,10 @@ t.test('each file that misbehaves is one failure named with its file, and the re
   t.match(of('no-test.ts'), { passed: 0, failed: 1, problem: 'ended without a test' });
   t.match(of('prints.ts'), { failed: 1, problem: 'printed more than 1048576 bytes' });
   t.match(of('throws.ts'), { failed: 1 });
+  // The library counts each such test twice.
+  const stray = of('stray.ts');
+  t.match(stray, { passed: 1, failed: 4, problem: null });
+  t.match(stray && firstFailure(stray), 'thrown in a timer');
   const wrong = of('wrong.ts');
   t.match(wrong, { passed: 0, failed: 1, problem: null });
   t.equal(wrong && firstFailure(wrong), 'one and one');

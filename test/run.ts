@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -61,6 +62,15 @@ const TimesSchema = z.record(z.string(), z.number());
 const WORTH_SHOWING =
   /^\s*not ok |^\s+(diff|stack|at|message|found|wanted|compare|error|code|exitCode|signal|tapCaught)|^\s+[-+@]|^\s*# seed/;
 
+/** How tests and the services in them load sources. */
+const SOURCES = path.join(root, 'test/support/sources.js');
+
+/** What has types and runs in tests. */
+const allSources = (): string[] =>
+  ['{src,workers,test,deploy}/**/*.ts', 'sdk/{*,*/*,typescript/engine/*}.ts'].flatMap(pattern =>
+    fs.globSync(pattern, { cwd: root }),
+  );
+
 let ended = 0;
 function showFile({ file, seconds, failed, problem, log }: FileResult): void {
   ended++;
@@ -117,6 +127,10 @@ try {
   // The types of all sources are stripped once, and the code of the lanes is laid out once.
   const stripped = path.join(directory, 'stripped');
   fs.mkdirSync(stripped);
+  execFileSync(process.execPath, [SOURCES, ...allSources()], {
+    cwd: root,
+    env: { ...process.env, TEST_STRIPPED: stripped },
+  });
   const lanes = path.join(directory, 'lanes');
   for (const program of ['run-plugin', 'run-start'] as const) prepareLaneSource(lanes, program);
   // Written by every account that services run as; each has a folder of its own in it.
@@ -127,7 +141,7 @@ try {
   fs.writeFileSync(apiFile, JSON.stringify(apiDocument()));
   const env = {
     ...process.env,
-    NODE_OPTIONS: `--import ${pathToFileURL(path.join(root, 'test/support/stripped.js')).href}`,
+    NODE_OPTIONS: `--import ${pathToFileURL(SOURCES).href}`,
     TEST_STRIPPED: stripped,
     TEST_LANES: lanes,
     TEST_COMPILED: compiled,

@@ -1,4 +1,5 @@
 import { isMainThread } from 'node:worker_threads';
+import type { Base as Running } from 'tap';
 
 /** How long a test process may live when its last subtest is over. Building what the next one needs may take as long on a busy machine. */
 const END_MS = 60_000;
@@ -11,21 +12,30 @@ const LOOK_MS = 500;
  * Threads of the process load it too and are left alone: in each the library would begin a report of its own, and give up after 30 s.
  */
 if (isMainThread) {
-  const { default: t } = await import('tap');
+  const { Base, default: t } = await import('tap');
   // The folder of a test goes before teardowns that were registered after it was made, unless there is one from before: then it goes
   // last, when nothing that the test has started writes to it any more.
   t.beforeEach(test => test.teardown(() => {}));
   const runner = process.ppid;
-  let running = 0;
+  /** From the outermost to the innermost. */
+  const running = new Set<Running>();
   let endedAt = Number.POSITIVE_INFINITY;
-  t.on('subtestStart', () => running++);
-  t.on('subtestEnd', () => {
-    running--;
-    endedAt = performance.now();
-  });
+  const follow = (test: Running): void => {
+    test.on('subtestStart', inner => {
+      if (!(inner instanceof Base)) return;
+      running.add(inner);
+      follow(inner);
+    });
+    test.on('subtestEnd', inner => {
+      if (inner instanceof Base) running.delete(inner);
+      endedAt = performance.now();
+    });
+  };
+  follow(t);
+  process.on('uncaughtException', (error, origin) => ([...running].at(-1) ?? t).hookDomain.onerror(error, origin));
   const look = setInterval(() => {
     if (process.ppid !== runner) process.exit(1);
-    if (running > 0 || performance.now() - endedAt < END_MS) return;
+    if (running.size > 0 || performance.now() - endedAt < END_MS) return;
     const kept = process.getActiveResourcesInfo().join(', ');
     clearInterval(look);
     t.fail(`the process has not ended ${END_MS / 1000} s after its last test; it is kept by: ${kept}`);

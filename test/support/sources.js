@@ -5,10 +5,14 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /**
- * Keeps sources without their types, by the hash of their text. Node 22 strips them in each process again, and compiles its stripper
- * before that: half of the second that loading the service takes. This file has no types, so that the stripper is not loaded for it.
+ * How processes of tests load sources. Those without their types are kept, by the hash of their text: Node 22 strips them in each process
+ * again, and compiles its stripper before that, which is half of the second that loading the service takes. This file has no types, so
+ * that the stripper is not loaded for it.
  */
 const directory = process.env.TEST_STRIPPED;
+/** What the test library loads, and what it gets for it. */
+const DOMAIN = '/async-hook-domain/dist/mjs/index.js';
+const OWN_DOMAIN = new URL('./error-domain.js', import.meta.url);
 
 /**
  * Without the warning that stripping is experimental: programs under test show what they write to standard error.
@@ -25,7 +29,10 @@ function quietly(run) {
   }
 }
 
-/** @param {string} source */
+/**
+ * @param {string} source
+ * @returns {string} without its types
+ */
 function stripped(source) {
   const kept = path.join(directory, createHash('sha1').update(source).digest('hex'));
   try {
@@ -45,7 +52,13 @@ function stripped(source) {
 if (directory !== undefined)
   registerHooks({
     load(url, context, next) {
+      if (url.endsWith(DOMAIN))
+        return { format: 'module', shortCircuit: true, source: fs.readFileSync(OWN_DOMAIN, 'utf8') };
       if (!url.startsWith('file:') || !url.endsWith('.ts')) return next(url, context);
       return { format: 'module', shortCircuit: true, source: stripped(fs.readFileSync(fileURLToPath(url), 'utf8')) };
     },
   });
+
+// As a program it strips the sources it is given, so that no test loads the stripper.
+if (process.argv[1] === import.meta.filename)
+  for (const file of process.argv.slice(2)) stripped(fs.readFileSync(file, 'utf8'));
