@@ -7,6 +7,7 @@ import { addDeadEntry } from '../../support/outbox.ts';
 import { buildExample } from '../../support/sdk.ts';
 
 const TABS_MAX = 80;
+const FOCUSED_MS_MAX = 10_000;
 
 const hasFocus = (target: Locator): Promise<boolean> =>
   target.evaluate((element: unknown) => Reflect.get(Reflect.get(globalThis, 'document'), 'activeElement') === element);
@@ -27,12 +28,20 @@ async function pressEnter(page: Page, target: Locator): Promise<void> {
   await page.keyboard.press('Enter');
 }
 
+/** Waits until an element has the focus, which comes a moment after it is shown. @param key pressed until then, to move the focus */
+async function untilFocused(page: Page, target: Locator, key?: string): Promise<void> {
+  for (const end = Date.now() + FOCUSED_MS_MAX; !(await hasFocus(target)) && Date.now() < end; ) {
+    if (key !== undefined) await page.keyboard.press(key);
+    await page.waitForTimeout(20);
+  }
+}
+
 /** Opens the palette, which takes letters once its field has the focus. */
 async function openPalette(page: Page): Promise<void> {
   const field = page.getByPlaceholder('A screen or a plugin');
   await page.keyboard.press('Control+k');
   await field.waitFor();
-  for (const end = Date.now() + 10_000; !(await hasFocus(field)) && Date.now() < end; ) await page.waitForTimeout(20);
+  await untilFocused(page, field);
 }
 
 t.test('a change of rights that was given up is delivered again with the keyboard alone', async t => {
@@ -50,7 +59,7 @@ t.test('a change of rights that was given up is delivered again with the keyboar
   await page.keyboard.press('Escape');
   await drawer.waitFor({ state: 'detached' });
   // It comes back a moment after the drawer has gone.
-  for (const end = Date.now() + 10_000; !(await hasFocus(entry)) && Date.now() < end; ) await page.waitForTimeout(20);
+  await untilFocused(page, entry);
   t.ok(await hasFocus(entry), 'the focus is where it was');
   await page.keyboard.press('Enter');
   await pressEnter(page, drawer.getByRole('button', { name: 'Retry', exact: true }));
@@ -121,7 +130,7 @@ t.test('from setup to the first call with the keyboard alone', async t => {
   await press(page.getByRole('button', { name: 'Your account' }));
   const logOut = page.getByRole('menuitem', { name: 'Log out' });
   await logOut.waitFor();
-  for (let k = 0; k < 5 && !(await hasFocus(logOut)); k++) await page.keyboard.press('ArrowDown');
+  await untilFocused(page, logOut, 'ArrowDown');
   await page.keyboard.press('Enter');
   await page.getByRole('button', { name: 'Log in', exact: true }).waitFor();
   t.same(errors, []);
