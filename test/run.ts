@@ -127,10 +127,7 @@ try {
   // The types of all sources are stripped once, and the code of the lanes is laid out once.
   const stripped = path.join(directory, 'stripped');
   fs.mkdirSync(stripped);
-  execFileSync(process.execPath, [SOURCES, ...allSources()], {
-    cwd: root,
-    env: { ...process.env, TEST_STRIPPED: stripped },
-  });
+  execFileSync(process.execPath, [SOURCES, stripped, ...allSources()], { cwd: root });
   const lanes = path.join(directory, 'lanes');
   for (const program of ['run-plugin', 'run-start'] as const) prepareLaneSource(lanes, program);
   // Written by every account that services run as; each has a folder of its own in it.
@@ -141,8 +138,7 @@ try {
   fs.writeFileSync(apiFile, JSON.stringify(apiDocument()));
   const env = {
     ...process.env,
-    NODE_OPTIONS: `--import ${pathToFileURL(SOURCES).href}`,
-    TEST_STRIPPED: stripped,
+    NODE_OPTIONS: `--import ${pathToFileURL(SOURCES).href}?kept=${stripped}`,
     TEST_LANES: lanes,
     TEST_COMPILED: compiled,
     TEST_API: apiFile,

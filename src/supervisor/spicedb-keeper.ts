@@ -13,6 +13,8 @@ export type KeeperOptions = {
   directory: string;
   /** Account the stores run as; null: the account of this process. */
   account?: Account | null;
+  /** Of this process; what it says to Node reaches the stores. */
+  environment?: NodeJS.ProcessEnv;
   /** Memory above which a store is replaced, in bytes. */
   recycleBytes: number;
   progress(text: string): void;
@@ -67,11 +69,9 @@ export class SpicedbKeeper {
   }
 
   async #start(): Promise<void> {
-    const { directory, started } = this.#options;
-    const spicedb = await startEmbeddedSpicedb(
-      path.join(directory, `spicedb-${this.#count++ % 10}`),
-      this.#options.account,
-    );
+    const { account, directory, environment, started } = this.#options;
+    const folder = path.join(directory, `spicedb-${this.#count++ % 10}`);
+    const spicedb = await startEmbeddedSpicedb(folder, account, environment);
     if (this.#stopping) return await spicedb.stop();
     if (this.#current !== null) this.#old.add(this.#current);
     this.#use(spicedb);

@@ -21,7 +21,7 @@ function parse(text: string): Tuple {
 
 async function world(t: { teardown(fn: () => unknown): void }) {
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'g-'));
-  const spicedb = await startEmbeddedSpicedb(path.join(directory, 'run'));
+  const spicedb = await startEmbeddedSpicedb(path.join(directory, 'run'), null, process.env);
   const store = new GraphStore({ endpoint: spicedb.endpoint, token: 'any', tls: false });
   t.teardown(async () => {
     store.close();
@@ -196,7 +196,7 @@ t.test('when a store ends, callers get an error and its directory is removed', a
   t.equal(await kindOf(check), 'unavailable');
   await spicedb.stop();
   t.notOk(fs.existsSync(run));
-  const again = await startEmbeddedSpicedb(run);
+  const again = await startEmbeddedSpicedb(run, null, process.env);
   t.teardown(() => again.stop());
   let text: string | null | undefined;
   while (text === undefined) text = await store.readSchema().catch(() => undefined);

@@ -3,7 +3,7 @@
  * (test/support/sources.js), and the mark of the file (test/run-files.ts).
  */
 export const BARE_ENV: Record<string, string> = Object.fromEntries(
-  ['PATH', 'NODE_OPTIONS', 'NODE_COMPILE_CACHE', 'TEST_STRIPPED', 'TEST_API', 'TEST_FILE_MARK'].flatMap(name => {
+  ['PATH', 'NODE_OPTIONS', 'NODE_COMPILE_CACHE', 'TEST_API', 'TEST_FILE_MARK'].flatMap(name => {
     const value = process.env[name];
     return value === undefined ? [] : [[name, value]];
   }),

@@ -23,7 +23,7 @@ export async function startGraphStore(t: Teardown): Promise<{
   connect(): GraphStore;
 }> {
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'g-'));
-  const spicedb = await startEmbeddedSpicedb(path.join(directory, 'run'));
+  const spicedb = await startEmbeddedSpicedb(path.join(directory, 'run'), null, process.env);
   const stores: GraphStore[] = [];
   const connect = (): GraphStore => {
     const store = new GraphStore({ endpoint: spicedb.endpoint, token: 'any', tls: false });

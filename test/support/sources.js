@@ -9,7 +9,9 @@ import { fileURLToPath } from 'node:url';
  * again, and compiles its stripper before that, which is half of the second that loading the service takes. This file has no types, so
  * that the stripper is not loaded for it.
  */
-const directory = process.env.TEST_STRIPPED;
+const isProgram = process.argv[1] === import.meta.filename;
+/** Named in the address of this file, which `NODE_OPTIONS` carries into processes that get nothing else. */
+const directory = isProgram ? process.argv[2] : new URL(import.meta.url).searchParams.get('kept');
 /** What the test library loads, and what it gets for it. */
 const DOMAIN = '/async-hook-domain/dist/mjs/index.js';
 const OWN_DOMAIN = new URL('./error-domain.js', import.meta.url);
@@ -49,7 +51,7 @@ function stripped(source) {
   return text;
 }
 
-if (directory !== undefined)
+if (directory !== null && !isProgram)
   registerHooks({
     load(url, context, next) {
       if (url.endsWith(DOMAIN))
@@ -59,6 +61,5 @@ if (directory !== undefined)
     },
   });
 
-// As a program it strips the sources it is given, so that no test loads the stripper.
-if (process.argv[1] === import.meta.filename)
-  for (const file of process.argv.slice(2)) stripped(fs.readFileSync(file, 'utf8'));
+// As a program it strips sources into a folder (`FOLDER FILE...`), so that no test loads the stripper.
+if (isProgram) for (const file of process.argv.slice(3)) stripped(fs.readFileSync(file, 'utf8'));
