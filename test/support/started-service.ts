@@ -31,7 +31,8 @@ export function start(
 function shareBuilt(built: string | undefined, directory: string, name: 'pages' | 'sample'): void {
   const kept = path.join(directory, 'built', name);
   if (built === undefined || fs.existsSync(kept)) return;
-  fs.cpSync(built, path.join(kept, path.basename(built)), { recursive: true });
+  fs.mkdirSync(kept, { recursive: true });
+  fs.symlinkSync(built, path.join(kept, path.basename(built)));
 }
 
 /**
