@@ -10,6 +10,11 @@ t.test('a password is stored as bcrypt of cost 12', async t => {
   t.match(await hashPassword('a password'), /^\$2b\$12\$[./\w]{53}$/);
 });
 
+t.test('the service itself leaves the cost of a password as it is', async t => {
+  const sources = fs.globSync('src/**/*.ts').filter(file => fs.readFileSync(file, 'utf8').includes('setPasswordCost'));
+  t.same(sources, ['src/identity/password.ts'], 'tests alone lower it');
+});
+
 t.test('the thread may end while passwords wait, and another one goes on', async t => {
   const thread = passwordThread();
   t.teardown(() => thread.end());
