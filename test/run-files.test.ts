@@ -51,6 +51,14 @@ t.test('each file that misbehaves is one failure named with its file, and the re
       t.test('in a timer', () => { setTimeout(() => { throw new Error('thrown in a timer'); }); return stray(); });
       t.test('in a promise', () => { Promise.reject(new Error('rejected and not caught')); return stray(); });
       t.test('after them', t => { t.ok(true); t.end(); });`,
+    'late.ts': `import t from '${TAP}';
+      t.teardown(() => {});
+      t.test('fine', t => { t.ok(true); t.end(); });
+      setTimeout(() => { throw new Error('thrown after the end'); }, 500);`,
+    'late-promise.ts': `import t from '${TAP}';
+      t.teardown(() => {});
+      t.test('fine', t => { t.ok(true); t.end(); });
+      setTimeout(() => void Promise.reject(new Error('rejected after the end')), 500);`,
     'wrong.ts': `import t from '${TAP}'; t.test('a sum', t => { t.equal(1 + 1, 3, 'one and one'); t.end(); });`,
     'left-out.ts': `import t from '${TAP}'; t.test('a kit', { skip: 'there is no go' }, t => t.end());`,
     'to-do.ts': `${GOOD} t.test('a promise', { todo: 'later' }, t => t.end());`,
@@ -58,7 +66,7 @@ t.test('each file that misbehaves is one failure named with its file, and the re
     'last.ts': GOOD,
   });
   t.same(flaky, []);
-  t.equal(results.length, 14);
+  t.equal(results.length, 16);
   // The library takes a test with the option `todo` for passed, so the runner refuses it. This one stands in a file made for it.
   t.match(of('to-do.ts'), { passed: 1, failed: 1, problem: 'tests with the option todo: 1; write or mend them' });
   t.match(of('switched-off.ts'), { passed: 1, failed: 1, problem: 'a test is left out without a reason' });
@@ -76,6 +84,7 @@ t.test('each file that misbehaves is one failure named with its file, and the re
   t.match(of('no-test.ts'), { passed: 0, failed: 1, problem: 'ended without a test' });
   t.match(of('prints.ts'), { failed: 1, problem: 'printed more than 1048576 bytes' });
   t.match(of('throws.ts'), { failed: 1 });
+  for (const late of ['late.ts', 'late-promise.ts']) t.match(of(late), { passed: 1, failed: 1 }, late);
   // The library counts each such test twice.
   const stray = of('stray.ts');
   t.match(stray, { passed: 1, failed: 4, problem: null });

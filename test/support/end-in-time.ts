@@ -32,7 +32,11 @@ if (isMainThread) {
     });
   };
   follow(t);
-  process.on('uncaughtException', (error, origin) => ([...running].at(-1) ?? t).hookDomain.onerror(error, origin));
+  process.on('uncaughtException', (error, origin) => {
+    ([...running].at(-1) ?? t).hookDomain.onerror(error, origin);
+    // The library only prints what comes after the last test has ended.
+    if (t.results) process.exitCode = 1;
+  });
   const look = setInterval(() => {
     if (process.ppid !== runner) process.exit(1);
     if (running.size > 0 || performance.now() - endedAt < END_MS) return;
