@@ -50,6 +50,7 @@ t.test('each file that misbehaves is one failure named with its file, and the re
       const stray = () => new Promise(resolve => setTimeout(resolve, 100));
       t.test('in a timer', () => { setTimeout(() => { throw new Error('thrown in a timer'); }); return stray(); });
       t.test('in a promise', () => { Promise.reject(new Error('rejected and not caught')); return stray(); });
+      t.test('frozen', () => { setTimeout(() => { throw Object.freeze(new Error('thrown frozen')); }); return stray(); });
       t.test('after them', t => { t.ok(true); t.end(); });`,
     'late.ts': `import t from '${TAP}';
       t.teardown(() => {});
@@ -87,7 +88,7 @@ t.test('each file that misbehaves is one failure named with its file, and the re
   for (const late of ['late.ts', 'late-promise.ts']) t.match(of(late), { passed: 1, failed: 1 }, late);
   // The library counts each such test twice.
   const stray = of('stray.ts');
-  t.match(stray, { passed: 1, failed: 4, problem: null });
+  t.match(stray, { passed: 1, failed: 6, problem: null });
   t.match(stray && firstFailure(stray), 'thrown in a timer');
   const wrong = of('wrong.ts');
   t.match(wrong, { passed: 0, failed: 1, problem: null });

@@ -65,9 +65,9 @@ const WORTH_SHOWING =
 /** How tests and the services in them load sources. */
 const SOURCES = path.join(root, 'test/support/sources.js');
 
-/** What has types and runs in tests. */
+/** Sources with types that tests load. */
 const allSources = (): string[] =>
-  ['{src,workers,test,deploy}/**/*.ts', 'sdk/{*,*/*,typescript/engine/*}.ts'].flatMap(pattern =>
+  ['{src,workers,test,deploy,admin/src}/**/*.ts', 'sdk/{*,*/*,typescript/engine/*}.ts'].flatMap(pattern =>
     fs.globSync(pattern, { cwd: root }),
   );
 
@@ -138,7 +138,7 @@ try {
   fs.writeFileSync(apiFile, JSON.stringify(apiDocument()));
   const env = {
     ...process.env,
-    NODE_OPTIONS: `--import ${pathToFileURL(SOURCES).href}?kept=${stripped}`,
+    NODE_OPTIONS: `--import ${pathToFileURL(SOURCES).href}?kept=${encodeURIComponent(stripped)}`,
     TEST_LANES: lanes,
     TEST_COMPILED: compiled,
     TEST_API: apiFile,

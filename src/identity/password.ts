@@ -2,7 +2,7 @@ import { LIMITS } from '../base/limits.ts';
 import { WorkerTask } from '../base/worker-task.ts';
 import { PasswordQueue, type PasswordTurn } from './password-queue.ts';
 
-/** A password to hash at a cost, as a power of two, or to compare with a hash. */
+/** A password to hash in 2^cost rounds, or to compare with a hash. */
 export type PasswordTask = { password: string; cost: number } | { password: string; against: string };
 export type PasswordAnswer = { hash: string } | { right: boolean };
 
@@ -30,12 +30,22 @@ export const passwordThread = (): WorkerTask<PasswordTask, PasswordAnswer> =>
 const thread = passwordThread();
 const queue = new PasswordQueue();
 
-/** A quarter of a second of a processor for each hash and comparison. */
-let cost = 12;
+/** Cost of the hashes that are stored: 2^12 rounds take a quarter of a second of a processor. */
+export const PASSWORD_COST = 12;
+/** The least bcrypt takes. */
+const PASSWORD_COST_MIN = 4;
 
-/** Sets what hashes made from now on cost: tests of other things than passwords log in a thousand times. @param rounds from 4 on, as a power of two */
-export function setPasswordCost(rounds: number): void {
-  cost = rounds;
+let cost = PASSWORD_COST;
+
+/**
+ * Sets the cost of hashes that are made from now on, for tests: those of other things than passwords log in a thousand times.
+ *
+ * @throws RangeError for a cost that bcrypt does not take, or above that of the service
+ */
+export function setPasswordCost(next: number): void {
+  if (!Number.isInteger(next) || next < PASSWORD_COST_MIN || next > PASSWORD_COST)
+    throw new RangeError(`the cost of a password is ${PASSWORD_COST_MIN} to ${PASSWORD_COST}, not ${next}`);
+  cost = next;
 }
 
 export async function hashPassword(password: string): Promise<string> {
@@ -44,8 +54,8 @@ export async function hashPassword(password: string): Promise<string> {
   throw new Error('no hash was made');
 }
 
-/** Of random bytes that were thrown away, so that checking an unknown account takes as long as checking a known one. */
-const hashOfNoPassword = (): string =>
+/** A hash that no password matches, at the cost of new ones, so that checking an unknown account takes as long as checking a known one. */
+export const hashOfNoPassword = (): string =>
   `$2b$${String(cost).padStart(2, '0')}$mO8/Rer1zuIoje9qmMG.3.jMoJtxMFlSvtn8gYiNtmYXYjXdPGuHm`;
 
 /** Whether a password is right, when it is this caller's turn; takes the same time without a hash. */

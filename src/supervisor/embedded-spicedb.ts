@@ -29,13 +29,13 @@ const STOP_MS = 3000;
  * the path is too
  *   long for a socket, a temporary directory of the system is used instead
  * @param account it runs as; null: the account of this process
- * @param environment variables by which an operator tells Node something; it gets no others
+ * @param environment variables it gets next to PATH
  * @throws StartError when it does not become ready
  */
 export async function startEmbeddedSpicedb(
   directory: string,
   account: Account | null = null,
-  { NODE_COMPILE_CACHE, NODE_OPTIONS }: NodeJS.ProcessEnv = {},
+  environment: NodeJS.ProcessEnv = {},
 ): Promise<RunningSpicedb> {
   const fits = Buffer.byteLength(directory) <= SOCKET_DIRECTORY_MAX;
   const sockets = fits ? directory : fs.mkdtempSync(path.join(os.tmpdir(), 'plugin-host-'));
@@ -57,7 +57,7 @@ export async function startEmbeddedSpicedb(
     // The engine makes another socket in the directory for temporary files.
     // The engine is written in Go and allocates much for each check. Collecting garbage a quarter as often makes checks
     // a third faster.
-    env: { NODE_COMPILE_CACHE, NODE_OPTIONS, PATH: process.env.PATH, TMPDIR: sockets, GOGC: '400' },
+    env: { ...environment, PATH: process.env.PATH, TMPDIR: sockets, GOGC: '400' },
   });
   try {
     await new Promise<void>((resolve, reject) => {

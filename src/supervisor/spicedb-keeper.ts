@@ -13,7 +13,7 @@ export type KeeperOptions = {
   directory: string;
   /** Account the stores run as; null: the account of this process. */
   account?: Account | null;
-  /** Of this process; what it says to Node reaches the stores. */
+  /** Variables the stores get next to PATH. */
   environment?: NodeJS.ProcessEnv;
   /** Memory above which a store is replaced, in bytes. */
   recycleBytes: number;

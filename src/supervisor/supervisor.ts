@@ -111,7 +111,7 @@ export class Supervisor implements ControlCommands {
         : new SpicedbKeeper({
             directory: dataPath(options.config),
             account: this.#account,
-            environment: { ...options.environment, NODE_COMPILE_CACHE: dataPath(options.config, 'cache', 'compiled') },
+            environment: { NODE_COMPILE_CACHE: dataPath(options.config, 'cache', 'compiled') },
             recycleBytes: v['spicedb.recycle_mb'] * 1024 * 1024,
             progress: options.progress,
             started: endpoint => this.#serving.tell({ kind: 'graph', endpoint }),

@@ -5,6 +5,7 @@ import { openDatabase } from '../../src/db/database.ts';
 import { addServiceKey } from '../../src/identity/service-keys.ts';
 import { addUserToken } from '../../src/identity/user-tokens.ts';
 import { startEmbeddedSpicedb } from '../../src/supervisor/embedded-spicedb.ts';
+import { BARE_ENV } from '../support/bare-env.ts';
 import { startGraphStore } from '../support/graph.ts';
 import { takePort } from '../support/ports.ts';
 import { type Answer, type Json, startTestService, type TestService } from '../support/service.ts';
@@ -803,7 +804,7 @@ t.test(
     );
     t.equal((await alone.admin('GET', '/authz/drift')).status, 503);
     await own.spicedb.stop();
-    const again = await startEmbeddedSpicedb(`${own.directory}/run`);
+    const again = await startEmbeddedSpicedb(`${own.directory}/run`, null, BARE_ENV);
     t.teardown(() => again.stop());
     const before = counts.get('in 200') ?? 0;
     while ((counts.get('in 200') ?? 0) < before + 50) await sleep(20);

@@ -9,6 +9,7 @@ import { GraphError, GraphStore } from '../../src/graph/graph-store.ts';
 import { remoteStore } from '../../src/graph/remote-store.ts';
 import { matchesFilter, type Tuple, tupleText } from '../../src/graph/tuple.ts';
 import { startEmbeddedSpicedb } from '../../src/supervisor/embedded-spicedb.ts';
+import { BARE_ENV } from '../support/bare-env.ts';
 import { startTlsGate } from '../support/tls-gate.ts';
 
 const schema = readGraphSchema();
@@ -21,7 +22,7 @@ function parse(text: string): Tuple {
 
 async function world(t: { teardown(fn: () => unknown): void }) {
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'g-'));
-  const spicedb = await startEmbeddedSpicedb(path.join(directory, 'run'), null, process.env);
+  const spicedb = await startEmbeddedSpicedb(path.join(directory, 'run'), null, BARE_ENV);
   const store = new GraphStore({ endpoint: spicedb.endpoint, token: 'any', tls: false });
   t.teardown(async () => {
     store.close();
@@ -196,7 +197,7 @@ t.test('when a store ends, callers get an error and its directory is removed', a
   t.equal(await kindOf(check), 'unavailable');
   await spicedb.stop();
   t.notOk(fs.existsSync(run));
-  const again = await startEmbeddedSpicedb(run, null, process.env);
+  const again = await startEmbeddedSpicedb(run, null, BARE_ENV);
   t.teardown(() => again.stop());
   let text: string | null | undefined;
   while (text === undefined) text = await store.readSchema().catch(() => undefined);

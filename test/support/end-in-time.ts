@@ -33,7 +33,9 @@ if (isMainThread) {
   };
   follow(t);
   process.on('uncaughtException', (error, origin) => {
-    ([...running].at(-1) ?? t).hookDomain.onerror(error, origin);
+    // The library writes into the error.
+    const open = Object.isExtensible(error) ? error : new Error(String(error), { cause: error });
+    ([...running].at(-1) ?? t).hookDomain.onerror(open, origin);
     // The library only prints what comes after the last test has ended.
     if (t.results) process.exitCode = 1;
   });

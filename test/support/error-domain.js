@@ -1,6 +1,6 @@
 /**
  * In place of the package of the test library that finds out which test an uncaught error belongs to: it follows every promise from where
- * it was made, which takes a fifth of the time of a file, and makes what is tested as much slower. `end-in-time.ts` gives such an error to
+ * it was made, which takes 12 to 38 % of the processor time of a file whose service runs in the same process. `end-in-time.ts` gives such an error to
  * the innermost test that runs, as tests of a file run one after another.
  */
 export class Domain {

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { GraphStore } from '../../src/graph/graph-store.ts';
 import type { Tuple } from '../../src/graph/tuple.ts';
 import { type RunningSpicedb, startEmbeddedSpicedb } from '../../src/supervisor/embedded-spicedb.ts';
+import { BARE_ENV } from './bare-env.ts';
 
 type Teardown = { teardown(fn: () => unknown): void };
 
@@ -23,7 +24,7 @@ export async function startGraphStore(t: Teardown): Promise<{
   connect(): GraphStore;
 }> {
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'g-'));
-  const spicedb = await startEmbeddedSpicedb(path.join(directory, 'run'), null, process.env);
+  const spicedb = await startEmbeddedSpicedb(path.join(directory, 'run'), null, BARE_ENV);
   const stores: GraphStore[] = [];
   const connect = (): GraphStore => {
     const store = new GraphStore({ endpoint: spicedb.endpoint, token: 'any', tls: false });

@@ -12,7 +12,8 @@ import { shareCache } from './shared-cache.ts';
 export const TOKEN = 'test-setup-token';
 
 /** The least bcrypt takes: a millisecond for each login, where hashes as they are stored take a quarter of a second. */
-setPasswordCost(4);
+export const TEST_PASSWORD_COST = 4;
+setPasswordCost(TEST_PASSWORD_COST);
 
 /** For tests in which executions run at the same time: more threads than one plugin has slots. */
 export const MANY_LANES = { BOT_EXECUTION_LANES: '12' };

@@ -27,7 +27,10 @@ export function start(
   return startProgram(process.execPath, [MAIN, ...args], directory, env, buildsSample);
 }
 
-/** Puts what was built once for all tests where a service keeps it: building it again would take seconds of every test. */
+/**
+ * Puts what was built once for all tests where a service keeps it: building it again would take seconds of every test. All share the
+ * same files, which no test may change.
+ */
 function shareBuilt(built: string | undefined, directory: string, name: 'pages' | 'sample'): void {
   const kept = path.join(directory, 'built', name);
   if (built === undefined || fs.existsSync(kept)) return;

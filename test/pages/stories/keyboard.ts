@@ -131,6 +131,7 @@ t.test('from setup to the first call with the keyboard alone', async t => {
   const logOut = page.getByRole('menuitem', { name: 'Log out' });
   await logOut.waitFor();
   await untilFocused(page, logOut, 'ArrowDown');
+  t.ok(await hasFocus(logOut));
   await page.keyboard.press('Enter');
   await page.getByRole('button', { name: 'Log in', exact: true }).waitFor();
   t.same(errors, []);
