@@ -43,8 +43,13 @@ async function openTracingOf({ values: v }: Config, log: Log): Promise<Tracing |
   return openTracing(v['tracing.endpoint'], v['tracing.ratio'], log);
 }
 
-/** Opens the database and brings it up to date. @throws SecretKeyError, SchemaTooNew and what the database answers */
-export async function openCore(config: Config, log: Log): Promise<Core> {
+/**
+ * Opens the database and brings it up to date.
+ *
+ * @param isAlone no other host ever uses this database: it holds no copies of modules then
+ * @throws SecretKeyError, SchemaTooNew and what the database answers
+ */
+export async function openCore(config: Config, log: Log, isAlone: boolean): Promise<Core> {
   const v = config.values;
   const seldom = new Seldom(CONNECTIONS_MS);
   const db = openDatabase(v['database.url'], v['database.pool_size'], error =>
@@ -63,7 +68,7 @@ export async function openCore(config: Config, log: Log): Promise<Core> {
     db,
     jobs: new Jobs(db, log),
     changes,
-    storage: openModuleStorage(dataPath(config, 'modules'), contents),
+    storage: openModuleStorage(dataPath(config, 'modules'), isAlone ? null : contents),
     contents,
     secretKey,
     secrets: makeSecretBox(secretKey),

@@ -60,7 +60,7 @@ export type ServiceOptions = {
   development?: Development;
 };
 
-/** What an author's own service does differently: it trusts the one plugin it runs, and shows each execution. */
+/** What an author's own service does differently: it is alone, trusts the one plugin it runs, and shows each execution. */
 export type Development = {
   /** Stand in for the processes that try an upload. */
   trials: Trials;
@@ -151,7 +151,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   assertLimits();
   const { log, siblings = alone() } = options;
   const config = shareOf(options.config, siblings.processes);
-  const core = await openCore(config, log);
+  const core = await openCore(config, log, options.development !== undefined);
   const features: Feature[] = [];
   const add = <F extends Feature>(feature: F): F => {
     features.push(feature);
