@@ -3,7 +3,7 @@ import { notifications } from '@mantine/notifications';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import { answered, api, type Schemas } from '../api/client.ts';
+import { answered, api, type Schemas, tagOf } from '../api/client.ts';
 import { AccessBadge } from '../parts/access-badge.tsx';
 import { LinkAnchor } from '../parts/links.tsx';
 import { Loaded } from '../parts/loaded.tsx';
@@ -14,7 +14,10 @@ import { Section } from './review.tsx';
 import { RoleAccess } from './role-access.tsx';
 
 type Settings = Schemas['TriggerSettings'];
-type Change = Partial<Pick<Settings, 'enabled' | 'allow_user_session' | 'allow_service_key'>>;
+type Member = 'enabled' | 'allow_user_session' | 'allow_service_key';
+
+/** Long enough to get there with the keyboard. */
+const UNDO_MS = 20_000;
 
 /** Who may call what: a row for each trigger and command, changed where it stands, and taken back with one click. */
 export default function AccessMatrix({ plugin }: { plugin: Schemas['Plugin'] }) {
@@ -58,28 +61,37 @@ export default function AccessMatrix({ plugin }: { plugin: Schemas['Plugin'] }) 
   );
 }
 
-/** Sends a change; what it brought is shown with the way back. */
-function useChangeTrigger(): (before: Settings, change: Change) => Promise<void> {
+/** Sends a change of one member; what it brought is shown with the way back. */
+function useChangeTrigger(): (before: Settings, member: Member, value: boolean) => Promise<void> {
   const { t } = useTranslation();
   const queries = useQueryClient();
-  const send = async ({ plugin_id, trigger }: Settings, body: Change): Promise<void> => {
-    const params = { path: { id: plugin_id, name: trigger } };
-    answered(await api.PUT('/api/admin/plugins/{id}/triggers/{name}/settings', { params, body }));
-    await queries.invalidateQueries({ queryKey: ['plugins', plugin_id] });
+  /** @returns the tag of the settings as they are then */
+  const send = async ({ plugin_id, trigger }: Settings, member: Member, value: boolean, read?: string) => {
+    const path = { id: plugin_id, name: trigger };
+    const params = read === undefined ? { path } : { path, header: { 'If-Match': read } };
+    const reply = await api.PUT('/api/admin/plugins/{id}/triggers/{name}/settings', {
+      params,
+      body: { [member]: value },
+    });
+    answered(reply);
+    return tagOf(reply);
   };
-  return async (before, change) => {
+  return async (before, member, value) => {
+    const readAgain = (): Promise<void> => queries.invalidateQueries({ queryKey: ['plugins', before.plugin_id] });
     try {
-      await send(before, change);
-      const { allow_service_key, allow_user_session, enabled } = before;
+      const tag = await send(before, member, value);
+      await readAgain();
       const id = `undo ${before.plugin_id} ${before.trigger}`;
       const undo = (): void => {
         notifications.hide(id);
-        send(before, { enabled, allow_user_session, allow_service_key }).catch(notifyProblem);
+        // What another administrator has changed since may make it mean something else.
+        send(before, member, !value, tag).catch(notifyProblem).finally(readAgain);
       };
       notifications.hide(id);
       notifications.show({
         id,
         color: 'teal',
+        autoClose: UNDO_MS,
         message: (
           <Group justify="space-between" wrap="nowrap">
             <Text size="sm">{t('access.saved', { trigger: before.trigger })}</Text>
@@ -98,11 +110,11 @@ function useChangeTrigger(): (before: Settings, change: Change) => Promise<void>
 function Triggers({ items }: { items: readonly Settings[] }) {
   const { t } = useTranslation();
   const change = useChangeTrigger();
-  const flag = (s: Settings, member: keyof Change, label: string) => (
+  const flag = (s: Settings, member: Member, label: string) => (
     <Switch
       checked={s[member]}
       aria-label={`${s.trigger}: ${label}`}
-      onChange={e => void change(s, { [member]: e.currentTarget.checked })}
+      onChange={e => void change(s, member, e.currentTarget.checked)}
     />
   );
   return (
