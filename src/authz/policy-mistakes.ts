@@ -10,6 +10,9 @@ export type Parsed = { ast: ASTNode; check(): { valid: boolean; type?: string; e
 /** Parses policies in which `MENDED` is a value of any type. */
 export type MendingParser = (text: string) => Parsed;
 
+/** How the library says that the text ends where more must follow. */
+const END_UNEXPECTED = /^(Unexpected token:|Expected \w+, got) EOF$/;
+
 /** Replaces a mistake, so that the rest of the policy is checked. No policy may use this name. */
 export const MENDED = '_';
 
@@ -23,6 +26,8 @@ export function policyErrorOf(error: unknown, source: string): PolicyError {
       ? [error.range.start, error.range.end]
       : [0, source.length];
   const summary = error instanceof Error && 'summary' in error ? String(error.summary) : '';
+  if (END_UNEXPECTED.test(summary))
+    return new PolicyError('the policy ends here too early: something is missing after this', start, end);
   const message = summary !== '' ? summary : error instanceof Error ? error.message : String(error);
   return new PolicyError(message, start, end);
 }

@@ -29,7 +29,10 @@ const refusal = (source: string): PolicyError | null => {
 t.test('an invalid policy is refused when it is saved, with the position of the mistake', async t => {
   const rows: Array<[source: string, place: string, message: RegExp]> = [
     ['user.locle == "ru"', 'locle', /locle/],
-    ['user.locale == "ru" &&', '', /Unexpected token/],
+    ['user.locale == "ru" &&', '', /ends here too early/],
+    ['user.locale ==', '', /ends here too early/],
+    ['has_role("x"', '', /ends here too early/],
+    ['user.locale == )', ')', /Unexpected token/],
     ['user.id', 'user.id', /must be true or false; this is int/],
     ['dyn(true)', 'dyn(true)', /dyn is not supported/],
     ['user.groups', 'user.groups', /this is list<string>/],
