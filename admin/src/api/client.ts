@@ -1,7 +1,7 @@
 import createClient from 'openapi-fetch';
 import type { components, paths } from '../../../sdk/client/api.d.ts';
 import { ApiProblem, problemOf } from './problem.ts';
-import { ask } from './questions.ts';
+import { ask, type Question } from './questions.ts';
 
 export type Schemas = components['schemas'];
 
@@ -67,27 +67,34 @@ async function takeProof(response: Response): Promise<void> {
 }
 
 /**
- * What has to be asked before the request can be sent again.
+ * Asks what has to be asked before the request can be sent again.
  *
- * @returns the request to send; null when the refusal stands
+ * @returns the request to send
+ * @throws ApiProblem the refusal, when it stands
  */
-async function resolved(problem: ApiProblem, request: Request): Promise<Request | null> {
+async function resolved(problem: ApiProblem, request: Request): Promise<Request> {
+  const asked = async (question: Question): Promise<void> => {
+    if ((await ask(question)) !== null) return;
+    problem.isDeclined = true;
+    throw problem;
+  };
   const isLogin = LOGINS.has(new URL(request.url).pathname);
   if ((problem.code === 'unauthorized' || problem.code === 'page_proof_required') && !isLogin && credentials.isLoggedIn)
-    return (await ask({ kind: 'login' })) === null ? null : request;
+    return await asked({ kind: 'login' }).then(() => request);
   if (problem.code === 'password_confirmation_required' && problem.confirmPath !== null) {
-    await ask({ kind: 'provider', path: problem.confirmPath });
-    return null;
+    // It is answered by going to another page.
+    await asked({ kind: 'provider', path: problem.confirmPath });
+    throw problem;
   }
   if (problem.code === 'password_confirmation_required')
-    return (await ask({ kind: 'password', error: '' })) === null ? null : request;
+    return await asked({ kind: 'password', error: '' }).then(() => request);
   if (problem.code === 'confirmation_required' && problem.becomesPublic.length + problem.widens.length > 0) {
     const { becomesPublic: places, widens } = problem;
-    if ((await ask({ kind: 'wider', places, widens })) === null) return null;
+    await asked({ kind: 'wider', places, widens });
     const body: unknown = await request.clone().json();
     return new Request(request, { body: JSON.stringify({ ...Object(body), ...acceptedOf(places, widens) }) });
   }
-  return null;
+  throw problem;
 }
 
 /** Members that confirm; a change of settings knows the first alone. */
@@ -122,9 +129,7 @@ async function send(request: Request, isAnswer = isOk): Promise<Response> {
   }
   const problem = await problemOf(response);
   if (problem.isAboutRoles) for (const listener of roleListeners) listener();
-  const next = await resolved(problem, request);
-  if (next === null) throw problem;
-  return await send(next, isAnswer);
+  return await send(await resolved(problem, request), isAnswer);
 }
 
 export const api = createClient<paths>({ baseUrl: location.origin, fetch: request => send(request) });
@@ -188,10 +193,9 @@ export function uploadForm<T>(
       const answer: unknown = parsed(request.responseText);
       if (request.status < 300) return resolve(read(answer));
       const problem = new ApiProblem(request.status, answer, Number(request.getResponseHeader('retry-after') ?? 0));
-      resolved(problem, new Request(new URL(path, location.origin))).then(next => {
-        if (next === null) reject(problem);
-        else uploadForm(path, form, onProgress, read).then(resolve, reject);
-      }, reject);
+      resolved(problem, new Request(new URL(path, location.origin)))
+        .then(() => uploadForm(path, form, onProgress, read))
+        .then(resolve, reject);
     };
     request.send(form);
   });

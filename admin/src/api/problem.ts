@@ -52,6 +52,8 @@ export class ApiProblem extends Error {
   readonly secondFactor: SecondFactorAsked | null;
   /** Path at the identity provider that counts as a password given again; null where the password itself is asked for. */
   readonly confirmPath: string | null;
+  /** Whether it asked for something that the administrator then did not give: a login, a password, a consent. */
+  isDeclined = false;
 
   constructor(status: number, answer: unknown, retryAfter = 0) {
     const problem = isObject(answer) ? answer : {};

@@ -42,7 +42,11 @@ export const themeOf = (close: string) =>
     },
     headings: { fontWeight: '650' },
     components: {
-      Notification: Notification.extend({ defaultProps: { closeButtonProps: { 'aria-label': close } } }),
+      // What is said there is what there is to read: grey on grey it is too pale.
+      Notification: Notification.extend({
+        defaultProps: { closeButtonProps: { 'aria-label': close } },
+        styles: { description: { color: 'var(--mantine-color-text)' } },
+      }),
       Modal: Modal.extend({
         defaultProps: { closeButtonProps: { 'aria-label': close } },
         styles: { title: { lineHeight: 1.3 } },

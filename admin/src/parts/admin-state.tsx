@@ -2,6 +2,7 @@ import { Stack, Text } from '@mantine/core';
 import { useTranslation } from 'react-i18next';
 import type { Schemas } from '../api/client.ts';
 import { useConfig } from '../api/config.ts';
+import { dateLocale } from '../texts/index.ts';
 import { StateBadge } from './state-badge.tsx';
 import { When } from './time.tsx';
 
@@ -12,13 +13,13 @@ export const isUnused = (a: Admin): boolean => a.must_change_password;
 
 /** Whether an administrator can log in, and what became of the mail with the temporary password. */
 export function AdminState({ admin: a }: { admin: Admin }) {
-  const { i18n, t } = useTranslation();
+  const { t } = useTranslation();
   const isToFile = useMailsAreFiles(isUnused(a) && a.mail?.state === 'sent');
   if (!isUnused(a)) return <StateBadge kind="good" label={t('admins.theirs')} />;
   const until =
     a.temporary_until === null
       ? null
-      : new Date(a.temporary_until).toLocaleString(i18n.language, { dateStyle: 'medium', timeStyle: 'short' });
+      : new Date(a.temporary_until).toLocaleString(dateLocale(), { dateStyle: 'medium', timeStyle: 'short' });
   const hasLapsed = a.temporary_until !== null && new Date(a.temporary_until).getTime() <= Date.now();
   if (a.mail?.state === 'pending')
     return (

@@ -4,6 +4,7 @@ import i18next from 'i18next';
 import { useTranslation } from 'react-i18next';
 import type { Finding } from '../api/problem.ts';
 import { currentLanguage } from '../texts/index.ts';
+import { placeText } from './place-text.ts';
 
 /** What an administrator can do about a module that is refused by a rule; the rules themselves are worded by `finding`. */
 const REMEDY = {
@@ -65,12 +66,16 @@ export function FindingItem({ finding: f, withRemedy }: { finding: Finding; with
         {...(isKnown && currentLanguage() !== 'en' ? { size: 'xs' } : { size: 'sm' })}
         style={{ overflowWrap: 'anywhere' }}
       >
-        {f.message} {f.where !== undefined && <Code>{f.where}</Code>}
+        {f.where !== undefined && <Code>{whereText(f.where)}</Code>} {f.message}
       </Text>
       {remedy !== null && <Text size="sm">{t(`remedy.${remedy}`)}</Text>}
     </List.Item>
   );
 }
+
+/** Where a finding is: of the manifest `manifest /triggers/1/path` as people count, of the module as the service says it. */
+const whereText = (where: string): string =>
+  where.startsWith('manifest /') ? placeText(where.replace(' ', '')) : where;
 
 const keyOf = (f: Finding): string => `${f.rule} ${f.where ?? ''} ${f.message}`;
 

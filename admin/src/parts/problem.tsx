@@ -6,15 +6,33 @@ import { useTranslation } from 'react-i18next';
 import { ApiProblem } from '../api/problem.ts';
 import { currentLanguage } from '../texts/index.ts';
 import { Refusals } from './findings.tsx';
+import { placeText } from './place-text.ts';
+
+/** A member of settings as the pages call it. */
+const memberText = (member: string): string =>
+  i18next.exists(`problem.member.${member}`)
+    ? i18next.t(`problem.member.${member}` as 'problem.member.enabled')
+    : member;
+
+/** What these pages say of a failure themselves; null where the words of the service are what is known. */
+function ownText(error: ApiProblem): string | null {
+  if (error.code === 'unreachable') return i18next.t('problem.unreachable');
+  if (error.code === 'precondition_failed') {
+    const members = error.changed.map(memberText).join(', ');
+    return members === '' ? i18next.t('problem.changed') : i18next.t('problem.changedMembers', { members });
+  }
+  // What the service says then is how a program goes on.
+  if (!error.isDeclined) return null;
+  return i18next.t(
+    error.code === 'unauthorized' || error.code === 'page_proof_required' ? 'problem.loggedOut' : 'problem.declined',
+  );
+}
 
 /** What a failure says to people. */
 export function problemText(error: unknown): string {
   if (!(error instanceof ApiProblem)) return error instanceof Error ? error.message : String(error);
-  if (error.code === 'unreachable') return i18next.t('problem.unreachable');
-  if (error.code === 'precondition_failed') {
-    const members = error.changed.join(', ');
-    return members === '' ? i18next.t('problem.changed') : i18next.t('problem.changedMembers', { members });
-  }
+  const own = ownText(error);
+  if (own !== null) return own;
   return error.message || i18next.t('problem.unknown', { status: error.status });
 }
 
@@ -24,20 +42,10 @@ function problemTitle(error: unknown): string {
   return isKnown ? i18next.t(`refusal.${error.code}`) : i18next.t('problem.title');
 }
 
-/** `/hosts/0/name` as people read it: hosts, 1, name. */
-const placeText = (pointer: string): string =>
-  pointer
-    .replace(/^(query|path):/, '')
-    .split('/')
-    .filter(part => part !== '')
-    .map(part => (/^\d+$/.test(part) ? String(Number(part) + 1) : part.replaceAll('~1', '/').replaceAll('~0', '~')))
-    .join(' › ');
-
 /** What the service says of a refusal. It says it in English: a page in another language has said in its title what kind it is. */
 function ServiceWords({ error }: { error: unknown }) {
   const isWorded = error instanceof ApiProblem && currentLanguage() !== 'en' && i18next.exists(`refusal.${error.code}`);
-  const isOwn = isWorded && (error.code === 'unreachable' || error.code === 'precondition_failed');
-  if (!isWorded || isOwn) return <Text size="sm">{problemText(error)}</Text>;
+  if (!isWorded || ownText(error) !== null) return <Text size="sm">{problemText(error)}</Text>;
   // Each place or finding below says it in the language of the page.
   if (error.places.length > 0 || error.findings.length > 0) return null;
   return (
@@ -89,8 +97,9 @@ export function ProblemAlert({ error, onRetry }: { error: unknown; onRetry?: () 
   );
 }
 
-/** Shows a failure of an action that has no place of its own in the page. */
+/** Shows a failure of an action that has no place of its own in the page. That a question was cancelled is no news. */
 export function notifyProblem(error: unknown): void {
+  if (error instanceof ApiProblem && error.isDeclined && error.code !== 'unauthorized') return;
   const requestId = error instanceof ApiProblem && error.requestId !== '' ? ` (${error.requestId})` : '';
   notifications.show({
     color: 'red',

@@ -1,6 +1,7 @@
 import { Text, Tooltip } from '@mantine/core';
 import { createContext, useContext, useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
+import { dateLocale } from '../texts/index.ts';
 
 const STEPS: ReadonlyArray<readonly [unit: Intl.RelativeTimeFormatUnit, seconds: number]> = [
   ['year', 31_536_000],
@@ -20,8 +21,8 @@ function relative(ms: number, language: string): string {
 }
 
 /** A day without a time, `2026-09-01`, as people write it. */
-export const dayText = (day: string, language: string): string =>
-  new Date(day).toLocaleDateString(language, { dateStyle: 'medium', timeZone: 'UTC' });
+export const dayText = (day: string): string =>
+  new Date(day).toLocaleDateString(dateLocale(), { dateStyle: 'medium', timeZone: 'UTC' });
 
 /** Where a moment has room for its whole time. */
 export const WholeTimes = createContext(false);
@@ -43,7 +44,7 @@ export function When({ at }: { at: string | null | undefined }) {
       </Text>
     );
   const time = new Date(at);
-  const whole = time.toLocaleString(i18n.language, { dateStyle: 'medium', timeStyle: 'medium' });
+  const whole = time.toLocaleString(dateLocale(), { dateStyle: 'medium', timeStyle: 'medium' });
   const ago = relative(time.getTime() - Date.now(), i18n.language);
   if (isWhole)
     return (

@@ -1,4 +1,4 @@
-import { Box, Group, Select, Switch, Text, TextInput, UnstyledButton } from '@mantine/core';
+import { Box, Button, Group, Select, Switch, Text, TextInput, UnstyledButton } from '@mantine/core';
 import { IconListCheck } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useTranslation } from 'react-i18next';
@@ -88,6 +88,13 @@ export default function ExecutionList({ plugin }: { plugin: string | null }) {
               icon={IconListCheck}
               title={t('executions.emptyTitle')}
               text={t(isNarrowed(search) ? 'executions.emptyFilter' : 'executions.empty')}
+              action={
+                isNarrowed(search) && (
+                  <Button variant="default" onClick={() => setSearch(NO_FILTER)}>
+                    {t('executions.noFilter')}
+                  </Button>
+                )
+              }
             />
           }
         />
@@ -101,8 +108,9 @@ export default function ExecutionList({ plugin }: { plugin: string | null }) {
   );
 }
 
-const isNarrowed = ({ id, outcome, plugin, principal, since, trigger, until }: SearchState): boolean =>
-  [id, outcome, plugin, principal, since, trigger, until].some(v => v !== undefined);
+const FILTERS = ['id', 'outcome', 'plugin', 'principal', 'since', 'trigger', 'until'] as const;
+const NO_FILTER = Object.fromEntries(FILTERS.map(name => [name, undefined]));
+const isNarrowed = (search: SearchState): boolean => FILTERS.some(name => search[name] !== undefined);
 
 /** The stream of what is recorded from now on; times have no part in it. */
 function streamOf({ outcome, plugin, principal, trigger }: ReturnType<typeof filterOf>): string {

@@ -40,6 +40,11 @@ export function InstallAccess(props: {
       onChange={text => onChange({ ...value, kind: KINDS.find(k => k === text) ?? value.kind })}
     >
       <Stack>
+        {upload.installed_version !== null && (
+          <Text size="sm">
+            {t('install.accessNew', { count: added.length, triggers: added.map(a => a.trigger).join(', ') })}
+          </Text>
+        )}
         <Radio value="users" label={t('install.accessUsers')} description={t('install.accessUsersAbout')} />
         <div>
           <Radio value="role" label={t('install.accessRole')} description={t('install.accessRoleAbout')} />

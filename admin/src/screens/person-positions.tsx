@@ -58,10 +58,10 @@ function useTitle({ kind, title }: Position): string | null {
 }
 
 function OnePosition({ position: p }: { position: Position }) {
-  const { i18n, t } = useTranslation();
+  const { t } = useTranslation();
   const { word } = useGraphWords();
   const title = useTitle(p);
-  const dates = [p.start_date, p.end_date].map(day => (day === null ? '…' : dayText(day, i18n.language))).join(' – ');
+  const dates = [p.start_date, p.end_date].map(day => (day === null ? '…' : dayText(day))).join(' – ');
   return (
     <div>
       <Text size="sm" fw={500}>

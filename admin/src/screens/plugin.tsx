@@ -10,7 +10,7 @@ import { May, useRefusal } from '../app/may.tsx';
 import { useSearchState } from '../app/use-search-state.ts';
 import { Findings } from '../parts/findings.tsx';
 import { LinkButton, PluginCrumbs } from '../parts/links.tsx';
-import { Loaded } from '../parts/loaded.tsx';
+import { LoadedPage } from '../parts/loaded-page.tsx';
 import { Page } from '../parts/page.tsx';
 import { notifyDone, notifyProblem } from '../parts/problem.tsx';
 import { StateBadge } from '../parts/state-badge.tsx';
@@ -28,9 +28,12 @@ const PluginFiles = lazy(() => import('./plugin-files.tsx'));
 const PluginPages = lazy(() => import('./plugin-pages.tsx'));
 const PluginConfig = lazy(() => import('./plugin-config.tsx'));
 
-/** What the tab of executions keeps in the address. */
+/** What the tabs of executions and versions keep in the address. */
 const NO_FILTER = Object.fromEntries(
-  ['outcome', 'trigger', 'principal', 'id', 'since', 'until', 'live', 'execution', 'of'].map(name => [name, undefined]),
+  ['outcome', 'trigger', 'principal', 'id', 'since', 'until', 'live', 'execution', 'of', 'compared'].map(name => [
+    name,
+    undefined,
+  ]),
 );
 const TABS = ['overview', 'access', 'executions', 'versions', 'pages', 'files', 'settings'] as const;
 type Tab = (typeof TABS)[number];
@@ -49,7 +52,7 @@ export default function Plugin() {
   const plugin = usePlugin(id);
   const tab: Tab = TABS.find(x => x === search.tab) ?? 'overview';
   return (
-    <Loaded query={plugin}>
+    <LoadedPage query={plugin} title={id} crumbs={<PluginCrumbs />}>
       {p => (
         <Page
           title={p.name ?? p.id}
@@ -106,7 +109,7 @@ export default function Plugin() {
           </Tabs>
         </Page>
       )}
-    </Loaded>
+    </LoadedPage>
   );
 }
 

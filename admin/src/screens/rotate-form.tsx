@@ -3,6 +3,7 @@ import { type ReactNode, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { Schemas } from '../api/client.ts';
 import { ProblemAlert } from '../parts/problem.tsx';
+import { dateLocale } from '../texts/index.ts';
 
 /** What is said of the secret before the last rotation. */
 type Overlapping = Pick<Schemas['ServiceKey'], 'old_secret_until'>;
@@ -23,7 +24,7 @@ export function RotateForm<Made extends Overlapping>(props: {
   onMade: () => void;
 }) {
   const { onDone, onMade, rotate, rotated: k, secretOf } = props;
-  const { i18n, t } = useTranslation();
+  const { t } = useTranslation();
   const [overlap, setOverlap] = useState<(typeof OVERLAPS)[number]>('s86400');
   const [error, setError] = useState<unknown>(null);
   const [isSending, setSending] = useState(false);
@@ -46,7 +47,7 @@ export function RotateForm<Made extends Overlapping>(props: {
       <Text size="sm">
         {isOverlapping(made)
           ? t('serviceKeys.untilThen', {
-              time: new Date(made.old_secret_until ?? 0).toLocaleString(i18n.language, {
+              time: new Date(made.old_secret_until ?? 0).toLocaleString(dateLocale(), {
                 dateStyle: 'medium',
                 timeStyle: 'short',
               }),

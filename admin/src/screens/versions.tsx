@@ -1,11 +1,11 @@
 import { Button, Code, Group, List, Stack, Text } from '@mantine/core';
 import { IconHistory } from '@tabler/icons-react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
 import { confirmed } from '../api/questions.ts';
 import { May } from '../app/may.tsx';
+import { useSearchState } from '../app/use-search-state.ts';
 import { Empty } from '../parts/empty.tsx';
 import { KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
 import { LinkButton } from '../parts/links.tsx';
@@ -23,7 +23,7 @@ type Upload = Schemas['Upload'];
 export default function Versions({ plugin }: { plugin: Schemas['Plugin'] }) {
   const { t } = useTranslation();
   const queries = useQueryClient();
-  const [compared, setCompared] = useState<string | null>(null);
+  const [{ compared }, setSearch] = useSearchState();
   const { id } = plugin;
   const list = useKeyset<Version, { items: Version[] }>(['plugins', id, 'versions'], async cursor =>
     answered(
@@ -31,9 +31,10 @@ export default function Versions({ plugin }: { plugin: Schemas['Plugin'] }) {
     ),
   );
   const back = async (v: Version): Promise<void> => {
-    const text = t('versions.backText', { version: v.version, now: plugin.version });
-    if (!(await confirmed({ title: t('versions.back'), text, action: t('versions.backGo'), isDangerous: false })))
-      return;
+    const names = { plugin: plugin.name ?? id, version: v.version };
+    const text = t('versions.backText', { ...names, now: plugin.version });
+    const title = t('versions.back', names);
+    if (!(await confirmed({ title, text, action: t('versions.backGo'), isDangerous: false }))) return;
     try {
       answered(
         await api.POST('/api/admin/plugins/{id}/rollback', {
@@ -81,7 +82,7 @@ export default function Versions({ plugin }: { plugin: Schemas['Plugin'] }) {
               v.installed ? null : (
                 <Group gap={6} justify="flex-end">
                   {plugin.installed !== null && (
-                    <Button size="compact-sm" variant="subtle" onClick={() => setCompared(v.wasm_key)}>
+                    <Button size="compact-sm" variant="subtle" onClick={() => setSearch({ compared: v.wasm_key })}>
                       {t('versions.compare')}
                     </Button>
                   )}
@@ -107,15 +108,20 @@ export default function Versions({ plugin }: { plugin: Schemas['Plugin'] }) {
         ]}
         empty={<Empty icon={IconHistory} title={t('versions.empty')} />}
       />
-      {compared !== null && plugin.installed !== null && (
-        <Compared id={id} from={plugin.installed.wasm_key} to={compared} />
+      {compared !== undefined && plugin.installed !== null && compared !== plugin.installed.wasm_key && (
+        <Compared
+          id={id}
+          from={plugin.installed.wasm_key}
+          to={compared}
+          onClose={() => setSearch({ compared: undefined })}
+        />
       )}
     </Stack>
   );
 }
 
 /** What would change if another version ran: permissions, triggers, requirements. */
-function Compared({ from, id, to }: { id: string; from: string; to: string }) {
+function Compared({ from, id, onClose, to }: { id: string; from: string; to: string; onClose(): void }) {
   const { t } = useTranslation();
   const query = useQuery({
     queryKey: ['plugins', id, 'compared', from, to],
@@ -155,6 +161,11 @@ function Compared({ from, id, to }: { id: string; from: string; to: string }) {
                 ))}
               </List>
             )}
+            <Group>
+              <Button size="compact-sm" variant="default" onClick={onClose}>
+                {t('common.close')}
+              </Button>
+            </Group>
           </Section>
         );
       }}

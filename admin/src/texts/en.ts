@@ -46,6 +46,26 @@ export const en = {
       'This was changed meanwhile, by another administrator or in another window. What you typed is still here, and is not saved: keep a copy of it, then reload.',
     changedMembers:
       'This was changed meanwhile, by another administrator or in another window: {{members}}. What you typed is still here, and is not saved: keep a copy of it, then reload.',
+    declined: 'Nothing was changed, because it was not confirmed.',
+    loggedOut:
+      'You are not logged in any more. What you typed is still here: repeat what you did, and log in when you are asked.',
+    member: {
+      allow_service_key: 'service keys',
+      allow_user_session: 'users',
+      enabled: 'enabled',
+      frontend_access: 'who may open its pages',
+      frontend_origins: 'origins',
+      global_roles: 'global roles',
+      html_trust: 'trust in its pages',
+      plugin_role: 'role of the plugin',
+      policy_expression: 'the policy',
+      record: 'recordings',
+      system_role: 'system role',
+      config: 'configuration',
+      network: 'hosts it may reach',
+      secrets: 'secrets',
+      wasm_key: 'the version that runs',
+    },
     requestId: 'Request id',
   },
   nav: {
@@ -548,6 +568,9 @@ export const en = {
   install: {
     accept: 'I accept that it may do this from now on',
     access: 'Who may call it',
+    accessNew_one: 'This is for the trigger that is new: {{triggers}}. Triggers that are there keep their settings.',
+    accessNew_other:
+      'This is for the triggers that are new: {{triggers}}. Triggers that are there keep their settings.',
     accessNone: 'It has no HTTP triggers.',
     accessRole: 'Only people with a role',
     accessRoleAbout: 'For example only students. Imports give roles, and you can give them at People.',
@@ -663,7 +686,7 @@ export const en = {
     trigger: 'Trigger',
     triggers: 'HTTP triggers',
     triggersAbout:
-      'Each change holds at once. With both kinds of callers off and no policy a trigger is public: you are asked before.',
+      'Each change holds at once. With both kinds of callers off a trigger with a policy lets no caller in, and one without is public: you are asked before.',
     users: 'Users',
     who: 'Who gets in',
   },
@@ -699,6 +722,7 @@ export const en = {
     caller: 'Caller',
     decision: 'How it was decided',
     empty: 'Executions appear here as the plugin is called. Failures are always kept, successes in part.',
+    noFilter: 'Clear the filters',
     emptyFilter: 'No execution matches these filters.',
     emptyTitle: 'No executions',
     failure: 'Why',
@@ -761,10 +785,11 @@ export const en = {
     wrong: 'the signature of {{signer}} is wrong',
   },
   versions: {
-    back: 'Go back to an older version',
+    back: 'Run version {{version}} of {{plugin}} again',
     backDone: 'Version {{version}} runs again',
-    backGo: 'Go back',
-    backText: 'Version {{version}} runs instead of {{now}}, with the configuration it had then.',
+    backGo: 'Run again',
+    backText:
+      'Version {{version}} of {{plugin}} runs instead of {{now}}, with the configuration it had then. Triggers and commands that only {{now}} has are gone. Compare names them.',
     compare: 'Compare',
     empty: 'No version',
     from: 'From {{before}} to {{after}}',

@@ -46,3 +46,7 @@ export async function switchLanguage(language: Language): Promise<void> {
 }
 
 export const currentLanguage = (): Language => (i18next.language === 'ru' ? 'ru' : 'en');
+
+/** Whose dates these are: where the browser says that it reads British English, the day comes first. */
+export const dateLocale = (): string =>
+  navigator.languages.find(l => l.split('-')[0] === currentLanguage()) ?? currentLanguage();

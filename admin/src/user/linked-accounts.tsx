@@ -9,6 +9,7 @@ import { CopyText } from '../parts/copy.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { notifyDone, notifyProblem } from '../parts/problem.tsx';
 import { When } from '../parts/time.tsx';
+import { dateLocale } from '../texts/index.ts';
 
 type Channel = 'TELEGRAM' | 'VK';
 const NAMES: Readonly<Record<Channel, string>> = { TELEGRAM: 'Telegram', VK: 'VK' };
@@ -96,8 +97,8 @@ function Linked({ channel, since }: { channel: Channel; since: string }) {
 }
 
 function Code({ code }: { code: Awaited<ReturnType<typeof askCode>> }) {
-  const { i18n, t } = useTranslation();
-  const until = new Date(code.expires_at).toLocaleTimeString(i18n.language, { timeStyle: 'short' });
+  const { t } = useTranslation();
+  const until = new Date(code.expires_at).toLocaleTimeString(dateLocale(), { timeStyle: 'short' });
   return (
     <Card withBorder maw={560} role="status">
       <Stack gap="sm">

@@ -72,6 +72,7 @@ t.test('setup, upload, review, installation, first call, policy, rollback, logou
   t.match(await question.textContent(), '/api/triggers/http/guestbook/entries');
   await question.getByRole('button', { name: 'Cancel' }).last().click();
   t.equal((await s.trigger('guestbook/entries')).status, 404, 'cancelled: nothing is installed');
+  await page.getByRole('alert').getByText('Nothing was changed, because it was not confirmed.').waitFor();
   await page.getByRole('button', { name: 'Install', exact: true }).click();
   await page.getByRole('button', { name: 'Open it to every caller' }).click();
   await page.getByText('Guestbook 1.0.0 runs').waitFor();
@@ -187,8 +188,8 @@ t.test('a policy is written with the errors of the service, tried as a user, and
 const REFUSED = [
   ['not-wasm', Buffer.from('no module'), 'byte 0', 'chooseModule'],
   ['truncated', watPlugin({ handle: 'i32.const 0' }).subarray(0, -1), 'byte ', 'copyAgain'],
-  ['manifest', watPlugin({ abi: 0, handle: 'i32.const 0' }), 'manifest /abi', 'mendManifest'],
-  ['manifest', watPlugin({ id: 'No Id', handle: 'i32.const 0' }), 'manifest /id', 'mendManifest'],
+  ['manifest', watPlugin({ abi: 0, handle: 'i32.const 0' }), 'manifest › abi', 'mendManifest'],
+  ['manifest', watPlugin({ id: 'No Id', handle: 'i32.const 0' }), 'manifest › id', 'mendManifest'],
   [
     'import-newer',
     watPlugin({ abi: 1, imports: ['file_read_into'], handle: 'i32.const 0' }),

@@ -65,9 +65,17 @@ t.test('a key is made, a version fails, its execution says why, and the version 
   await open('/admin/plugins/greeter?tab=versions');
   await page
     .getByRole('row', { name: /1\.0\.0/ })
-    .getByRole('button', { name: 'Go back' })
+    .getByRole('button', { name: 'Compare' })
     .click();
-  await page.getByRole('dialog').getByRole('button', { name: 'Go back' }).click();
+  await page.getByText('From 2.0.0 to 1.0.0').waitFor();
+  await page.reload();
+  await page.getByText('From 2.0.0 to 1.0.0').waitFor();
+  await page
+    .getByRole('row', { name: /1\.0\.0/ })
+    .getByRole('button', { name: 'Run again' })
+    .click();
+  await page.getByRole('dialog').getByText('Version 1.0.0 of Test runs').waitFor();
+  await page.getByRole('dialog').getByRole('button', { name: 'Run again' }).click();
   await page.getByText('Version 1.0.0 runs again').waitFor();
   t.equal((await call()).status, 200);
 

@@ -33,7 +33,61 @@ t.test('what another administrator has changed meanwhile is not overwritten, and
   t.match(await editor.textContent(), 'user.locale == "ru"', 'what was typed stays');
   const now = await request(path, { headers: session });
   t.equal(now.json.policy_expression, 'has_role("teacher")', 'nothing is overwritten');
+  await page
+    .getByRole('alert')
+    .getByText(/: the policy\./)
+    .waitFor();
   t.same(errors, []);
+});
+
+t.test('a change is not taken back over what another administrator has changed since', async t => {
+  const { errors, open, page, s } = await startAdminBrowser(t, { sample: true });
+  const session = await sessionOf(s);
+  const path = `${s.base}/api/admin/plugins/hello/triggers/greet/settings`;
+  const put = (settings: object) =>
+    request(path, {
+      method: 'PUT',
+      headers: { 'content-type': 'application/json', ...session },
+      body: JSON.stringify(settings),
+    });
+  t.equal((await put({ allow_user_session: false, allow_service_key: true })).status, 200);
+  await open('/admin/plugins/hello?tab=access');
+  await page.getByLabel('greet: Users').click({ force: true });
+  await page.getByText('greet is saved').waitFor();
+  t.equal((await put({ enabled: false })).status, 200);
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await page.getByText('in another window: enabled.').waitFor();
+  await page.getByText('Disabled', { exact: true }).waitFor();
+  t.match((await request(path, { headers: session })).json, { enabled: false, allow_user_session: true });
+
+  // Alone, one click takes back that one change.
+  await page.getByLabel('greet: Service keys').click({ force: true });
+  await page.getByText('greet is saved').waitFor();
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await page.getByRole('button', { name: 'Undo' }).waitFor({ state: 'detached' });
+  await page.locator('input[aria-label="greet: Service keys"]:checked').waitFor({ state: 'attached' });
+  t.match((await request(path, { headers: session })).json, { enabled: false, allow_user_session: true });
+
+  // A question that is answered with Cancel changes nothing, and is no failure.
+  t.equal((await put({ enabled: true, allow_user_session: false })).status, 200);
+  await open('/admin/plugins/hello?tab=access');
+  await page.getByLabel('greet: Service keys').click({ force: true });
+  await page.getByText('This makes it public').waitFor();
+  await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).last().click();
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  t.equal(await page.getByText('confirmation').count(), 0);
+  t.match((await request(path, { headers: session })).json, { allow_service_key: true });
+  t.same(errors, []);
+});
+
+t.test('what is not there is said on a page with a way back', async t => {
+  const { axe, open, page } = await startAdminBrowser(t);
+  await open('/admin/plugins/missing');
+  await page.getByRole('alert').getByText('there is no plugin "missing"').waitFor();
+  t.equal(await page.getByRole('button', { name: 'Try again' }).count(), 0);
+  t.same(await axe(), []);
+  await page.getByRole('main').getByRole('link', { name: 'Plugins' }).click();
+  await page.waitForURL(/\/admin\/plugins$/);
 });
 
 t.test('a service that cannot be reached is said in words, and the same click works when it is back', async t => {
@@ -72,6 +126,11 @@ t.test('a session that ends is begun again over the page, and what was typed is 
   await context.clearCookies();
   await page.getByRole('button', { name: 'Save', exact: true }).click();
   const dialog = page.getByRole('dialog');
+  await dialog.getByText('Your session has ended').waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByText('You are not logged in any more.').waitFor();
+  t.equal(await page.getByText('/api/').count(), 0, 'how a program logs in is of no use here');
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
   await dialog.getByText('Your session has ended').waitFor();
   await dialog.getByLabel('Email').fill(EMAIL);
   await dialog.getByRole('textbox', { name: 'Password' }).fill(PASSWORD);
