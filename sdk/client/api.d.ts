@@ -283,6 +283,8 @@ export interface paths {
           /** 10 to 72 bytes, and none of the most common passwords */
           'password': string;
           'name'?: string;
+          /** Language in which plugins address the administrator; left out: `ru` */
+          'locale'?: 'ru' | 'en';
         };
       } };
       responses: Refused<400 | 401 | 403 | 408 | 409 | 413 | 415 | 422 | 500 | 503 | 507> & {
@@ -6330,6 +6332,8 @@ export interface components {
       'updated_at': string;
       /** Executions that failed in the last 24 hours */
       'failed_24h': number;
+      /** Whether it, or one of its triggers or commands, is suspended for all callers */
+      'suspended': boolean;
     };
     'PolicySubject': {
       'id': number;

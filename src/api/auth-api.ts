@@ -49,7 +49,15 @@ const newPassword = password
   })
   .describe(`${LIMITS.passwordBytesMin} to ${LIMITS.passwordBytesMax} bytes, and none of the most common passwords`);
 
-const firstAdmin = z.strictObject({ email, password: newPassword, name: z.string().max(200).optional() });
+const firstAdmin = z.strictObject({
+  email,
+  password: newPassword,
+  name: z.string().max(200).optional(),
+  locale: z
+    .enum(['ru', 'en'])
+    .optional()
+    .describe('Language in which plugins address the administrator; left out: `ru`'),
+});
 const credentials = z.strictObject({ email: z.string().max(254), password });
 const passwordChange = z.strictObject({ current_password: password, new_password: newPassword });
 const confirmation = z
@@ -161,9 +169,9 @@ const setUp: Handle<typeof adminLogin.setUp, AuthApiParts> = async (parts, { bod
   if (!(await parts.inSetupMode())) throw new ServiceError('conflict', 'there is an administrator already; log in');
   parts.checkSetup(request);
   refuseUntrustedOrigin(request);
-  const { email, name, password } = await body();
+  const { email, locale, name, password } = await body();
   await assertUncommonPassword(password, '/password');
-  const first = { email, password, displayName: name ?? email };
+  const first = { email, password, displayName: name ?? email, locale };
   const account = await addFirstAdmin(parts.db, first, actorOf({ kind: 'setup' }, request));
   return await parts.db.withTransaction(client => openAdminSession(parts, client, request, account));
 };

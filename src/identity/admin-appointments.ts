@@ -35,7 +35,7 @@ import { addUser, findUser } from './users.ts';
  */
 export async function addFirstAdmin(
   db: Database,
-  first: { email: string; password: string; displayName: string },
+  first: { email: string; password: string; displayName: string; locale?: 'ru' | 'en' | undefined },
   by: Actor,
 ): Promise<AdminAccount> {
   return await db.withTransaction(async client => {
@@ -43,7 +43,8 @@ export async function addFirstAdmin(
     if (await adminsExist(client)) throw new ServiceError('conflict', 'there is an administrator already; log in');
     // Under the lock, so that of many attempts only one does the work of hashing.
     const hash = await hashPassword(first.password);
-    const user = await addUser(client, { displayName: first.displayName });
+    const { displayName, locale = 'ru' } = first;
+    const user = await addUser(client, { displayName, locale });
     await addCredentials(client, { id: user.id, email: first.email });
     await storePassword(client, user.id, hash);
     await appendAudit(client, by, {

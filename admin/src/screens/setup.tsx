@@ -13,6 +13,7 @@ import { LinkButton } from '../parts/links.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { Page } from '../parts/page.tsx';
 import { ProblemAlert } from '../parts/problem.tsx';
+import { currentLanguage } from '../texts/index.ts';
 import { MailTest } from './system-mail.tsx';
 
 const REFRESH_MS = 5_000;
@@ -90,7 +91,7 @@ function FirstAdministrator() {
   const submit = form.onSubmit(async ({ email, name, password }) => {
     setError(null);
     try {
-      const body = { email, password, ...(name === '' ? {} : { name }) };
+      const body = { email, password, locale: currentLanguage(), ...(name === '' ? {} : { name }) };
       answered(await api.POST('/api/admin/auth/setup', { body }));
       await begin();
       await go({ to: '/admin/' });
