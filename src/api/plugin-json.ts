@@ -179,7 +179,10 @@ export const pluginSummary = z
   .meta({ id: 'PluginSummary' });
 
 export const listedPlugin = pluginSummary
-  .extend({ failed_24h: count.describe('Executions that failed in the last 24 hours') })
+  .extend({
+    failed_24h: count.describe('Executions that failed in the last 24 hours'),
+    suspended: z.boolean().describe('Whether it, or one of its triggers or commands, is suspended for all callers'),
+  })
   .meta({ id: 'ListedPlugin' });
 
 export function pluginJson(p: PluginRow, v: VersionRow | undefined) {

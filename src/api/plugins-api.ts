@@ -288,7 +288,7 @@ const uninstall: Handle<typeof plugins.uninstall, PluginsApiParts> = async (
   return { status: 204 };
 };
 
-const list: Handle<typeof plugins.list, PluginsApiParts> = async ({ db }, { query }) => {
+const list: Handle<typeof plugins.list, PluginsApiParts> = async ({ db, quarantine }, { query }) => {
   const { cursor = '', limit, search = '' } = query;
   const rows = await listPlugins(db, { after: cursor, limit: limit + 1, search });
   const shown = rows.slice(0, limit);
@@ -301,7 +301,13 @@ const list: Handle<typeof plugins.list, PluginsApiParts> = async ({ db }, { quer
     shown.map(p => p.id),
     since,
   );
-  const items = shown.map((p, i) => ({ ...pluginJson(p, versions[i]), failed_24h: failed.get(p.id) ?? 0 }));
+  const forAll = quarantine.list(null, Date.now()).filter(s => s.caller === null);
+  const suspended = new Set(forAll.map(s => s.pluginId));
+  const items = shown.map((p, i) => ({
+    ...pluginJson(p, versions[i]),
+    failed_24h: failed.get(p.id) ?? 0,
+    suspended: suspended.has(p.id),
+  }));
   return { status: 200, json: { items, next_cursor: rows.length > limit ? (shown.at(-1)?.id ?? null) : null } };
 };
 

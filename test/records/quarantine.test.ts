@@ -70,7 +70,9 @@ t.test('three traps in a row suspend the trigger alone, an administrator sees wh
       cause: /trapped: unreachable/,
     },
   ]);
+  t.match((await s.admin('GET', '/plugins')).json.items, [{ id: 'moody', suspended: true }]);
   t.match((await s.admin('POST', '/plugins/moody/triggers/a/resume')).json, { resumed: true });
+  t.match((await s.admin('GET', '/plugins')).json.items, [{ id: 'moody', suspended: false }]);
   t.equal(await ask('a', 'n'), 200);
   t.match((await s.admin('POST', '/plugins/moody/triggers/a/resume')).json, { resumed: false });
   t.same((await s.admin('GET', '/plugins/moody')).json.quarantine, []);
@@ -93,6 +95,7 @@ t.test('three traps of one caller suspend the trigger for that caller alone', as
   t.equal((await ask('203.0.113.7', 'n')).status, 200);
   const suspended = [{ trigger: 'a', caller: '2001:db8:0:0::/64', callers: 1, version_id: null }];
   t.match((await s.admin('GET', '/plugins/moody')).json.quarantine, suspended);
+  t.match((await s.admin('GET', '/plugins')).json.items, [{ suspended: false }], 'for all others it goes on');
   for (let k = 0; k < 3; k++) await ask('203.0.113.8', 't', other);
   t.equal((await ask('203.0.113.8', 'n', other)).status, 503);
   // An administrator lifts all of it, on every host.

@@ -89,7 +89,12 @@ export default function Plugins() {
           {
             key: 'state',
             title: t('common.state'),
-            cell: p => <StateBadge kind={PLUGIN_STATE[p.state]} label={t(`plugins.state.${p.state}`)} />,
+            cell: p =>
+              p.suspended ? (
+                <StateBadge kind="bad" label={t('plugins.suspended')} />
+              ) : (
+                <StateBadge kind={PLUGIN_STATE[p.state]} label={t(`plugins.state.${p.state}`)} />
+              ),
           },
           {
             key: 'failed',

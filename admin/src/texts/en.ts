@@ -497,6 +497,7 @@ export const en = {
     name: 'Plugin',
     search: 'Name or id',
     state: { enabled: 'enabled', disabled: 'disabled', uploaded: 'not installed' },
+    suspended: 'suspended',
     updated: 'Changed',
     upload: 'Upload a plugin',
     version: 'Version',

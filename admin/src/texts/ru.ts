@@ -567,6 +567,7 @@ export const ru = {
     name: 'Плагин',
     search: 'Название или id',
     state: { enabled: 'включён', disabled: 'выключен', uploaded: 'не установлен' },
+    suspended: 'приостановлен',
     updated: 'Изменён',
     upload: 'Загрузить плагин',
     version: 'Версия',
