@@ -41,7 +41,7 @@ export function Installed({ id }: { id: string }) {
             <LinkButton variant="default" to="/admin/plugins/$id" params={{ id }} search={{ tab: 'access' }}>
               {t('installed.access')}
             </LinkButton>
-            <LinkButton to="/admin/plugins/$id" params={{ id }}>
+            <LinkButton variant="default" to="/admin/plugins/$id" params={{ id }}>
               {t('installed.open')}
             </LinkButton>
           </Group>

@@ -161,7 +161,7 @@ function Compared({ from, id, onClose, to }: { id: string; from: string; to: str
                 ))}
               </List>
             )}
-            <Group>
+            <Group mt="xs">
               <Button size="compact-sm" variant="default" onClick={onClose}>
                 {t('common.close')}
               </Button>
