@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { CheckWidening } from '../plugins/install.ts';
 import type { TriggerChanges } from '../plugins/install-access.ts';
 import { listPlugins } from '../plugins/list-plugins.ts';
-import { findVersion, listVersions } from '../plugins/plugin-store.ts';
+import { findVersion, listVersions, type PluginRow } from '../plugins/plugin-store.ts';
 import type { Widening } from '../plugins/widening.ts';
 import { countFailed } from '../records/activity.ts';
 import { type AccessMembers, acceptPublic, acceptWidening, accessMembers, accessOf } from './access-body.ts';
@@ -302,11 +302,13 @@ const list: Handle<typeof plugins.list, PluginsApiParts> = async ({ db, quaranti
     since,
   );
   const forAll = quarantine.list(null, Date.now()).filter(s => s.caller === null);
-  const suspended = new Set(forAll.map(s => s.pluginId));
+  // A suspension of a version holds while that version runs.
+  const isSuspended = ({ id, installedVersionId }: PluginRow): boolean =>
+    forAll.some(s => s.pluginId === id && (s.versionId === 0 || s.versionId === installedVersionId));
   const items = shown.map((p, i) => ({
     ...pluginJson(p, versions[i]),
     failed_24h: failed.get(p.id) ?? 0,
-    suspended: suspended.has(p.id),
+    suspended: isSuspended(p),
   }));
   return { status: 200, json: { items, next_cursor: rows.length > limit ? (shown.at(-1)?.id ?? null) : null } };
 };

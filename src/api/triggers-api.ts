@@ -304,9 +304,10 @@ async function changeSettings(
   const by = actorOf(caller, request);
   const check = (now: TriggerSettings): void =>
     checkIfMatch(request, `the settings of trigger "${name}"`, settingsState(now));
-  await db.withTransaction(async client => {
+  const settings = await db.withTransaction(async client => {
     const changed = await changeTriggerSettings(client, id, before.trigger, change, accepted, by, check);
     if (changed.policyChanged) await appendRevision(client, ownerOf(before), changed.settings.policyExpression, by);
+    return changed.settings;
   });
   await registry.reload(id);
   const trigger = await findTrigger(parts, { id, name });
@@ -314,6 +315,7 @@ async function changeSettings(
   return {
     status: 200 as const,
     json: { ...settingsJson(trigger), warnings },
-    headers: [tagHeader(settingsState(trigger.settings))],
+    // Of this change: another one may have come since.
+    headers: [tagHeader(settingsState(settings))],
   };
 }

@@ -25,6 +25,8 @@ export type Core = {
   readonly changes: NotificationListener;
   readonly storage: ModuleStorage;
   readonly contents: ModuleContents;
+  /** Whether no other host ever uses this database. */
+  readonly isAlone: boolean;
   readonly secretKey: Buffer;
   readonly secrets: SecretBox;
   /** Null without `tracing.endpoint`. */
@@ -70,6 +72,7 @@ export async function openCore(config: Config, log: Log, isAlone: boolean): Prom
     changes,
     storage: openModuleStorage(dataPath(config, 'modules'), isAlone ? null : contents),
     contents,
+    isAlone,
     secretKey,
     secrets: makeSecretBox(secretKey),
     tracing: await openTracingOf(config, log),

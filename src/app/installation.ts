@@ -41,7 +41,7 @@ const SHARE_MS = 60_000;
 
 /** The installer of plugins, which brings modules that an older host stored up to date. */
 export async function composeInstallation(core: Core, parts: InstallationParts): Promise<Installation> {
-  const { config, contents, db, log, publicBase, secrets, storage } = core;
+  const { config, contents, db, isAlone, log, publicBase, secrets, storage } = core;
   const { executor, quarantine, registry, schema, trials } = parts;
   const v = config.values;
   const installer = new PluginInstaller({
@@ -74,7 +74,7 @@ export async function composeInstallation(core: Core, parts: InstallationParts):
     else log.error({ ...what, problem }, 'a stored module cannot be brought up to date; upload it again');
   });
   const share = async (): Promise<void> => {
-    const shared = await shareModules(db, contents, storage);
+    const shared = isAlone ? 0 : await shareModules(db, contents, storage);
     if (shared > 0) log.info({ versions: shared }, 'modules of this host were stored in the database');
   };
   const frontends = new FrontendInstaller({ db, storage, registry });

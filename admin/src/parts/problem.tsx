@@ -9,7 +9,7 @@ import { Refusals } from './findings.tsx';
 import { placeText } from './place-text.ts';
 
 /** A member of settings as the pages call it. */
-const memberText = (member: string): string =>
+export const memberText = (member: string): string =>
   i18next.exists(`problem.member.${member}`)
     ? i18next.t(`problem.member.${member}` as 'problem.member.enabled')
     : member;
@@ -23,10 +23,11 @@ function ownText(error: ApiProblem): string | null {
   }
   // What the service says then is how a program goes on.
   if (!error.isDeclined) return null;
-  return i18next.t(
-    error.code === 'unauthorized' || error.code === 'page_proof_required' ? 'problem.loggedOut' : 'problem.declined',
-  );
+  return i18next.t(isLoggedOut(error) ? 'problem.loggedOut' : 'problem.declined');
 }
+
+/** Whether it asked for a login. */
+const isLoggedOut = ({ code }: ApiProblem): boolean => code === 'unauthorized' || code === 'page_proof_required';
 
 /** What a failure says to people. */
 export function problemText(error: unknown): string {
@@ -97,9 +98,9 @@ export function ProblemAlert({ error, onRetry }: { error: unknown; onRetry?: () 
   );
 }
 
-/** Shows a failure of an action that has no place of its own in the page. That a question was cancelled is no news. */
+/** Shows a failure of an action that has no place of its own in the page. It says nothing when a question other than a login was cancelled. */
 export function notifyProblem(error: unknown): void {
-  if (error instanceof ApiProblem && error.isDeclined && error.code !== 'unauthorized') return;
+  if (error instanceof ApiProblem && error.isDeclined && !isLoggedOut(error)) return;
   const requestId = error instanceof ApiProblem && error.requestId !== '' ? ` (${error.requestId})` : '';
   notifications.show({
     color: 'red',

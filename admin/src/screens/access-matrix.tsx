@@ -1,13 +1,14 @@
 import { Button, Code, Group, Stack, Switch, Table, TagsInput, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useRef, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas, tagOf } from '../api/client.ts';
+import { ApiProblem } from '../api/problem.ts';
 import { AccessBadge } from '../parts/access-badge.tsx';
 import { LinkAnchor } from '../parts/links.tsx';
 import { Loaded } from '../parts/loaded.tsx';
-import { notifyDone, notifyProblem } from '../parts/problem.tsx';
+import { memberText, notifyDone, notifyProblem } from '../parts/problem.tsx';
 import { UnheldRoles } from '../parts/role-field.tsx';
 import { StateBadge } from '../parts/state-badge.tsx';
 import { Section } from './review.tsx';
@@ -65,37 +66,60 @@ export default function AccessMatrix({ plugin }: { plugin: Schemas['Plugin'] }) 
 function useChangeTrigger(): (before: Settings, member: Member, value: boolean) => Promise<void> {
   const { t } = useTranslation();
   const queries = useQueryClient();
-  /** @returns the tag of the settings as they are then */
-  const send = async ({ plugin_id, trigger }: Settings, member: Member, value: boolean, read?: string) => {
+  const shown = useRef('');
+  return async ({ plugin_id, trigger }, member, value) => {
     const path = { id: plugin_id, name: trigger };
-    const params = read === undefined ? { path } : { path, header: { 'If-Match': read } };
-    const reply = await api.PUT('/api/admin/plugins/{id}/triggers/{name}/settings', {
-      params,
-      body: { [member]: value },
-    });
-    answered(reply);
-    return tagOf(reply);
-  };
-  return async (before, member, value) => {
-    const readAgain = (): Promise<void> => queries.invalidateQueries({ queryKey: ['plugins', before.plugin_id] });
+    const readAgain = (): Promise<void> => queries.invalidateQueries({ queryKey: ['plugins', plugin_id] });
+    /** @returns the tag of the settings as they are then */
+    const send = async (to: boolean, tag: string): Promise<string> => {
+      const reply = await api.PUT('/api/admin/plugins/{id}/triggers/{name}/settings', {
+        params: { path, header: { 'If-Match': tag } },
+        body: { [member]: to },
+      });
+      answered(reply);
+      return tagOf(reply);
+    };
+    /** What another administrator has changed since may make it mean something else. */
+    const undo = (tag: string): void => {
+      notifications.hide(shown.current);
+      send(!value, tag)
+        .catch((problem: unknown) => {
+          if (!(problem instanceof ApiProblem) || problem.code !== 'precondition_failed') return notifyProblem(problem);
+          const members = problem.changed.map(memberText).join(', ');
+          notifications.show({
+            color: 'red',
+            message: t('access.notUndone', { trigger, members }),
+            autoClose: UNDO_MS,
+          });
+        })
+        .finally(readAgain);
+    };
     try {
-      const tag = await send(before, member, value);
+      const now = await api.GET('/api/admin/plugins/{id}/triggers/{name}/settings', { params: { path } });
+      // Another administrator did the same: there is nothing of one's own to take back.
+      if (answered(now)[member] === value) return await readAgain();
+      const tag = await send(value, tagOf(now));
       await readAgain();
-      const id = `undo ${before.plugin_id} ${before.trigger}`;
-      const undo = (): void => {
-        notifications.hide(id);
-        // What another administrator has changed since may make it mean something else.
-        send(before, member, !value, tag).catch(notifyProblem).finally(readAgain);
-      };
-      notifications.hide(id);
+      notifications.hide(shown.current);
+      const id = `undo ${plugin_id} ${trigger} ${tag}`;
+      shown.current = id;
+      let isUndone = false;
       notifications.show({
         id,
         color: 'teal',
         autoClose: UNDO_MS,
         message: (
           <Group justify="space-between" wrap="nowrap">
-            <Text size="sm">{t('access.saved', { trigger: before.trigger })}</Text>
-            <Button size="compact-sm" variant="light" onClick={undo}>
+            <Text size="sm">{t('access.saved', { trigger })}</Text>
+            <Button
+              size="compact-sm"
+              variant="light"
+              onClick={() => {
+                // It can be clicked while it fades out.
+                if (!isUndone) undo(tag);
+                isUndone = true;
+              }}
+            >
               {t('common.undo')}
             </Button>
           </Group>

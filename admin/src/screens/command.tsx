@@ -6,7 +6,7 @@ import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas, tagOf } from '../api/client.ts';
 import { May } from '../app/may.tsx';
 import { PluginCrumbs } from '../parts/links.tsx';
-import { Loaded } from '../parts/loaded.tsx';
+import { LoadedPage } from '../parts/loaded-page.tsx';
 import { Page } from '../parts/page.tsx';
 import { notifyDone, notifyProblem } from '../parts/problem.tsx';
 import { WhyButton } from '../parts/why-button.tsx';
@@ -41,7 +41,7 @@ export default function CommandScreen() {
     await done();
   };
   return (
-    <Loaded query={query}>
+    <LoadedPage query={query} title={`/${name}`} crumbs={<PluginCrumbs id={id} tab="access" />}>
       {({ settings, tag }) => (
         <Page
           title={`/${name}`}
@@ -104,7 +104,7 @@ export default function CommandScreen() {
           </May>
         </Page>
       )}
-    </Loaded>
+    </LoadedPage>
   );
 }
 

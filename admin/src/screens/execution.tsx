@@ -2,7 +2,7 @@ import { useParams } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
 import { NotFound } from '../app/not-found.tsx';
 import { LinkButton, PluginCrumbs } from '../parts/links.tsx';
-import { Loaded } from '../parts/loaded.tsx';
+import { LoadedPage } from '../parts/loaded-page.tsx';
 import { Page } from '../parts/page.tsx';
 import { ExecutionDetails, isExecutionNumber, useExecution, WhyOfExecution } from './execution-details.tsx';
 
@@ -13,7 +13,11 @@ export default function ExecutionScreen() {
   const query = useExecution(id, execution);
   if (!isExecutionNumber(execution)) return <NotFound />;
   return (
-    <Loaded query={query}>
+    <LoadedPage
+      query={query}
+      title={t('executions.one', { id: execution })}
+      crumbs={<PluginCrumbs id={id} tab="executions" />}
+    >
       {e => (
         <Page
           title={t('executions.one', { id: e.id })}
@@ -35,6 +39,6 @@ export default function ExecutionScreen() {
           <ExecutionDetails execution={e} />
         </Page>
       )}
-    </Loaded>
+    </LoadedPage>
   );
 }

@@ -1,11 +1,12 @@
 import { Button, Group, Select, SimpleGrid, Stack, Text, TextInput } from '@mantine/core';
 import { useForm } from '@mantine/form';
+import { notifications } from '@mantine/notifications';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
 import { ApiProblem } from '../api/problem.ts';
-import { notifyProblem, ProblemAlert } from '../parts/problem.tsx';
+import { ProblemAlert, problemText } from '../parts/problem.tsx';
 import { RoleField } from '../parts/role-field.tsx';
 import { currentLanguage } from '../texts/index.ts';
 
@@ -54,7 +55,8 @@ async function giveRole(user: number, role: string): Promise<void> {
     const params = { path: { user, kind: 'database', role } } as const;
     answered(await api.PUT('/api/admin/users/{user}/roles/{kind}/{role}', { params }));
   } catch (problem) {
-    notifyProblem(problem);
+    // The person is added all the same, so that it was not confirmed is said, too.
+    notifications.show({ color: 'red', message: problemText(problem) });
   }
 }
 

@@ -10,7 +10,7 @@ import { NotFound } from '../app/not-found.tsx';
 import { useSearchState } from '../app/use-search-state.ts';
 import { Dialog } from '../parts/dialog.tsx';
 import { LinkAnchor, LinkButton } from '../parts/links.tsx';
-import { Loaded } from '../parts/loaded.tsx';
+import { LoadedPage } from '../parts/loaded-page.tsx';
 import { Page } from '../parts/page.tsx';
 import { notifyDone } from '../parts/problem.tsx';
 import { StateBadge } from '../parts/state-badge.tsx';
@@ -42,16 +42,17 @@ export default function Person() {
   const isEditing = search.edit === '1';
   const stopEditing = (): void => setSearch({ edit: undefined });
   if (!isNumber) return <NotFound />;
+  const crumbs = (
+    <LinkAnchor to="/admin/people" size="sm">
+      {t('nav.people')}
+    </LinkAnchor>
+  );
   return (
-    <Loaded query={query}>
+    <LoadedPage query={query} title={`user:${user}`} crumbs={crumbs}>
       {person => (
         <Page
           title={nameOf(person)}
-          crumbs={
-            <LinkAnchor to="/admin/people" size="sm">
-              {t('nav.people')}
-            </LinkAnchor>
-          }
+          crumbs={crumbs}
           about={
             <Group gap="xs" mt={4}>
               <AdministratorBadge user={user} />
@@ -127,7 +128,7 @@ export default function Person() {
           </Dialog>
         </Page>
       )}
-    </Loaded>
+    </LoadedPage>
   );
 }
 

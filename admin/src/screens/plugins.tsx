@@ -89,12 +89,12 @@ export default function Plugins() {
           {
             key: 'state',
             title: t('common.state'),
-            cell: p =>
-              p.suspended ? (
-                <StateBadge kind="bad" label={t('plugins.suspended')} />
-              ) : (
+            cell: p => (
+              <Group gap={6}>
                 <StateBadge kind={PLUGIN_STATE[p.state]} label={t(`plugins.state.${p.state}`)} />
-              ),
+                {p.suspended && p.state === 'enabled' && <StateBadge kind="bad" label={t('plugins.suspended')} />}
+              </Group>
+            ),
           },
           {
             key: 'failed',

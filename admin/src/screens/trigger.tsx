@@ -8,7 +8,7 @@ import { May } from '../app/may.tsx';
 import { AccessBadge } from '../parts/access-badge.tsx';
 import { CopyText } from '../parts/copy.tsx';
 import { PluginCrumbs } from '../parts/links.tsx';
-import { Loaded } from '../parts/loaded.tsx';
+import { LoadedPage } from '../parts/loaded-page.tsx';
 import { Page } from '../parts/page.tsx';
 import { notifyDone, notifyProblem } from '../parts/problem.tsx';
 import { WhyButton } from '../parts/why-button.tsx';
@@ -42,7 +42,7 @@ export default function TriggerScreen() {
     notifyDone(t('access.saved', { trigger: name }));
   };
   return (
-    <Loaded query={query}>
+    <LoadedPage query={query} title={name} crumbs={<PluginCrumbs id={id} tab="access" />}>
       {({ settings, tag }) => (
         <Page
           title={name}
@@ -92,7 +92,7 @@ export default function TriggerScreen() {
           </May>
         </Page>
       )}
-    </Loaded>
+    </LoadedPage>
   );
 }
 
@@ -127,8 +127,8 @@ function OwnOrigins({ save, settings }: { settings: Settings; save: (origins: st
             <Button
               variant="default"
               onClick={() => {
-                setOrigins(null);
-                if (settings.frontend_origins !== null) void save(null).catch(notifyProblem);
+                const saved = settings.frontend_origins === null ? Promise.resolve() : save(null);
+                saved.then(() => setOrigins(null), notifyProblem);
               }}
             >
               {t('trigger.inherit')}

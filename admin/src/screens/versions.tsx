@@ -43,6 +43,7 @@ export default function Versions({ plugin }: { plugin: Schemas['Plugin'] }) {
         }),
       );
       await queries.invalidateQueries({ queryKey: ['plugins'] });
+      setSearch({ compared: undefined });
       notifyDone(t('versions.backDone', { version: v.version }));
     } catch (problem) {
       notifyProblem(problem);
@@ -109,19 +110,21 @@ export default function Versions({ plugin }: { plugin: Schemas['Plugin'] }) {
         empty={<Empty icon={IconHistory} title={t('versions.empty')} />}
       />
       {compared !== undefined && plugin.installed !== null && compared !== plugin.installed.wasm_key && (
-        <Compared
-          id={id}
-          from={plugin.installed.wasm_key}
-          to={compared}
-          onClose={() => setSearch({ compared: undefined })}
-        />
+        <>
+          <Compared id={id} from={plugin.installed.wasm_key} to={compared} />
+          <Group>
+            <Button size="compact-sm" variant="default" onClick={() => setSearch({ compared: undefined })}>
+              {t('common.close')}
+            </Button>
+          </Group>
+        </>
       )}
     </Stack>
   );
 }
 
 /** What would change if another version ran: permissions, triggers, requirements. */
-function Compared({ from, id, onClose, to }: { id: string; from: string; to: string; onClose(): void }) {
+function Compared({ from, id, to }: { id: string; from: string; to: string }) {
   const { t } = useTranslation();
   const query = useQuery({
     queryKey: ['plugins', id, 'compared', from, to],
@@ -161,11 +164,6 @@ function Compared({ from, id, onClose, to }: { id: string; from: string; to: str
                 ))}
               </List>
             )}
-            <Group mt="xs">
-              <Button size="compact-sm" variant="default" onClick={onClose}>
-                {t('common.close')}
-              </Button>
-            </Group>
           </Section>
         );
       }}

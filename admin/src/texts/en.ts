@@ -46,7 +46,7 @@ export const en = {
       'This was changed meanwhile, by another administrator or in another window. What you typed is still here, and is not saved: keep a copy of it, then reload.',
     changedMembers:
       'This was changed meanwhile, by another administrator or in another window: {{members}}. What you typed is still here, and is not saved: keep a copy of it, then reload.',
-    declined: 'Nothing was changed, because it was not confirmed.',
+    declined: 'This was not done, because it was not confirmed.',
     loggedOut:
       'You are not logged in any more. What you typed is still here: repeat what you did, and log in when you are asked.',
     member: {
@@ -497,7 +497,7 @@ export const en = {
     name: 'Plugin',
     search: 'Name or id',
     state: { enabled: 'enabled', disabled: 'disabled', uploaded: 'not installed' },
-    suspended: 'suspended',
+    suspended: 'something is suspended',
     updated: 'Changed',
     upload: 'Upload a plugin',
     version: 'Version',
@@ -683,6 +683,7 @@ export const en = {
     policy: 'Policy',
     restricted: 'Users with the right',
     roles: 'Roles',
+    notUndone: 'The change of {{trigger}} was not taken back: meanwhile another administrator changed {{members}}.',
     saved: '{{trigger}} is saved',
     trigger: 'Trigger',
     triggers: 'HTTP triggers',

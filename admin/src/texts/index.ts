@@ -47,6 +47,9 @@ export async function switchLanguage(language: Language): Promise<void> {
 
 export const currentLanguage = (): Language => (i18next.language === 'ru' ? 'ru' : 'en');
 
-/** Whose dates these are: where the browser says that it reads British English, the day comes first. */
+/** The variant of the page's language that the browser asks for: British English writes the day first. */
 export const dateLocale = (): string =>
-  navigator.languages.find(l => l.split('-')[0] === currentLanguage()) ?? currentLanguage();
+  navigator.languages.find(l => LANGUAGE_TAG.test(l) && l.split('-')[0] === currentLanguage()) ?? currentLanguage();
+
+/** What a system names beyond that, `en-US@posix`, is no language for dates. */
+const LANGUAGE_TAG = /^[a-z]{2}(-[A-Za-z0-9]{2,8})*$/;

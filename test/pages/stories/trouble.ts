@@ -56,7 +56,9 @@ t.test('a change is not taken back over what another administrator has changed s
   await page.getByText('greet is saved').waitFor();
   t.equal((await put({ enabled: false })).status, 200);
   await page.getByRole('button', { name: 'Undo' }).click();
-  await page.getByText('in another window: enabled.').waitFor();
+  await page
+    .getByText('The change of greet was not taken back: meanwhile another administrator changed enabled.')
+    .waitFor();
   await page.getByText('Disabled', { exact: true }).waitFor();
   t.match((await request(path, { headers: session })).json, { enabled: false, allow_user_session: true });
 
@@ -77,17 +79,31 @@ t.test('a change is not taken back over what another administrator has changed s
   await page.getByRole('dialog').waitFor({ state: 'detached' });
   t.equal(await page.getByText('confirmation').count(), 0);
   t.match((await request(path, { headers: session })).json, { allow_service_key: true });
+
+  // What another administrator has done already is nothing of one's own to take back.
+  t.equal((await put({ allow_user_session: true })).status, 200);
+  await page.getByLabel('greet: Users').click({ force: true });
+  await page.locator('input[aria-label="greet: Users"]:checked').waitFor({ state: 'attached' });
+  t.equal(await page.getByRole('button', { name: 'Undo' }).count(), 0);
   t.same(errors, []);
 });
 
 t.test('what is not there is said on a page with a way back', async t => {
   const { axe, open, page } = await startAdminBrowser(t);
-  await open('/admin/plugins/missing');
-  await page.getByRole('alert').getByText('there is no plugin "missing"').waitFor();
-  t.equal(await page.getByRole('button', { name: 'Try again' }).count(), 0);
+  for (const [path, back] of [
+    ['plugins/missing', 'Plugins'],
+    ['plugins/missing/triggers/none', 'Plugins'],
+    ['plugins/missing/commands/none', 'Plugins'],
+    ['plugins/missing/executions/1', 'Plugins'],
+    ['people/77', 'People'],
+  ] as const) {
+    await open(`/admin/${path}`);
+    await page.getByRole('alert').getByText('Not found').waitFor();
+    t.equal(await page.getByRole('button', { name: 'Try again' }).count(), 0, path);
+    t.equal(await page.getByRole('main').getByRole('heading', { level: 1 }).count(), 1, path);
+    await page.getByRole('main').getByRole('link', { name: back, exact: true }).first().waitFor();
+  }
   t.same(await axe(), []);
-  await page.getByRole('main').getByRole('link', { name: 'Plugins' }).click();
-  await page.waitForURL(/\/admin\/plugins$/);
 });
 
 t.test('a service that cannot be reached is said in words, and the same click works when it is back', async t => {
