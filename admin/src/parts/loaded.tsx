@@ -6,8 +6,8 @@ import { Waiting } from './waiting.tsx';
 
 /** Why a query failed. Another try does not bring what is not there. */
 function Failed({ error, query }: { error: Error; query: UseQueryResult<unknown> }) {
-  const isThere = !(error instanceof ApiProblem && error.code === 'not_found');
-  return <ProblemAlert error={error} {...(isThere ? { onRetry: () => void query.refetch() } : {})} />;
+  const isMissing = error instanceof ApiProblem && error.code === 'not_found';
+  return <ProblemAlert error={error} {...(!isMissing ? { onRetry: () => void query.refetch() } : {})} />;
 }
 
 /** Shows what a query brought, or that it is on its way, or why it failed. What was shown stays while it is read again. */
