@@ -9,6 +9,7 @@ import { BARE_ENV } from '../support/bare-env.ts';
 import { startGraphStore } from '../support/graph.ts';
 import { takePort } from '../support/ports.ts';
 import { type Answer, type Json, startTestService, type TestService } from '../support/service.ts';
+import { until } from '../support/until.ts';
 import { watPlugin } from '../support/wat.ts';
 
 /** Answers every request, and has commands. */
@@ -38,8 +39,8 @@ async function startWorld(t: Test, endpoint: string, other?: TestService) {
 
 /** Until the graph answers. */
 async function filled(s: TestService): Promise<void> {
-  while ((await s.admin('GET', '/schema/definitions')).json.source !== 'store') await sleep(20);
-  while ((await s.admin('GET', '/authz/drift')).status !== 200) await sleep(20);
+  await until(async () => (await s.admin('GET', '/schema/definitions')).json.source === 'store');
+  await until(async () => (await s.admin('GET', '/authz/drift')).status === 200);
 }
 
 const { spicedb } = await startGraphStore(t);
@@ -434,7 +435,7 @@ t.test('a stored policy that does not compile any more admits no caller, and the
   t.match((await explain({ user: ada.id, command: 'menu' })).json, { allowed: false, policy: { verdict: 'failed' } });
   const record = async () =>
     ((await s.admin('GET', '/plugins/desk/executions?outcome=refused&limit=1')).json.items as Json[])[0];
-  while ((await record())?.failure === '') await sleep(20);
+  await until(async () => (await record())?.failure !== '');
   t.match(await record(), {
     status: 403,
     failure: /the stored policy does not compile: unsigned numbers are not supported/,
@@ -807,13 +808,13 @@ t.test(
     const again = await startEmbeddedSpicedb(`${own.directory}/run`, null, BARE_ENV);
     t.teardown(() => again.stop());
     const before = counts.get('in 200') ?? 0;
-    while ((counts.get('in 200') ?? 0) < before + 50) await sleep(20);
+    await until(() => (counts.get('in 200') ?? 0) >= before + 50);
     ended = true;
     await Promise.all(work);
     t.equal(counts.get('out 200'), undefined, 'no user without access got in');
     t.equal(counts.get('in 403'), undefined, 'no user with access was refused with 403');
     t.ok((counts.get('in 503') ?? 0) > 0 && (counts.get('out 503') ?? 0) > 0, JSON.stringify([...counts]));
-    while ((await alone.admin('GET', '/outbox?limit=1')).json.pending !== 0) await sleep(20);
+    await until(async () => (await alone.admin('GET', '/outbox?limit=1')).json.pending === 0);
     t.match((await alone.admin('GET', '/authz/drift')).json, { missing: [], extra: [], compared: 301 });
   },
 );

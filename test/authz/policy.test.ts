@@ -13,6 +13,7 @@ import { addUser } from '../../src/identity/users.ts';
 import { Deliverer } from '../../src/outbox/deliver.ts';
 import { makeDatabase } from '../support/database.ts';
 import { startGraphStore, tuple } from '../support/graph.ts';
+import { until } from '../support/until.ts';
 
 const schema = readGraphSchema();
 
@@ -123,7 +124,7 @@ async function makeWorld() {
     subjectType: 'user',
     subjectId: 'e1',
   };
-  while ((await store.checkBulk([last], 'fast'))[0] !== true) await new Promise(resolve => setTimeout(resolve, 20));
+  await until(async () => (await store.checkBulk([last], 'fast'))[0] === true);
   const graph = new Graph(Date.now);
   graph.useStore(store);
   return { db, store, graph, by, user, caller: { kind: 'user', userId: user.id } as const };

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { DrainLoop, type DrainSteps } from '../../src/base/drain-loop.ts';
+import { until } from '../support/until.ts';
 
 /** A loop over `waiting`, whose lock another host may have, and what it did. */
 function loopOver(own: Partial<DrainSteps<string>> = {}) {
@@ -29,11 +30,6 @@ function loopOver(own: Partial<DrainSteps<string>> = {}) {
   const loop = new DrainLoop(steps);
   return { loop, world };
 }
-
-const until = async (holds: () => boolean): Promise<void> => {
-  for (const end = performance.now() + 5000; !holds(); await sleep(1))
-    if (performance.now() > end) throw new Error('it did not come');
-};
 
 t.test('it drains until nothing is left, and lets the lock go', async t => {
   const { loop, world } = loopOver();

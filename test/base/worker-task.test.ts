@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import t, { type Test } from 'tap';
 import { ThreadEnded, WorkerTask, type WorkerTaskOptions } from '../../src/base/worker-task.ts';
 import type { OddAnswer, OddTask } from '../support/odd-worker.ts';
+import { until } from '../support/until.ts';
 
 const file = new URL('../support/odd-worker.ts', import.meta.url);
 
@@ -16,11 +17,6 @@ function start(t: Test, options: Partial<WorkerTaskOptions> = {}): WorkerTask<Od
 }
 
 const threads = (): number => fs.readdirSync('/proc/self/task').length;
-
-async function until(is: () => boolean): Promise<void> {
-  const end = performance.now() + 20_000;
-  while (!is() && performance.now() < end) await new Promise(resolve => setTimeout(resolve, 10));
-}
 
 t.test('tasks are done in one thread that is kept, without the environment of the process', async t => {
   const task = start(t);

@@ -2,6 +2,7 @@ import t from 'tap';
 import { type HeldLock, holdLockOfHost, tryLock } from '../../src/db/held-lock.ts';
 import { makeDatabase } from '../support/database.ts';
 import { databaseWay } from '../support/store-way.ts';
+import { until } from '../support/until.ts';
 
 const KEY = 4242;
 
@@ -55,7 +56,7 @@ t.test('the processes of one host have its lock together, and another host when 
   await second.close();
   t.equal(steps.at(-1), 'three of the same host has it', 'one of them still has it');
   await third.close();
-  while (steps.at(-1) !== 'another host has it') await new Promise(resolve => setTimeout(resolve, 20));
+  await until(() => steps.at(-1) === 'another host has it');
   await other.close();
 });
 
@@ -91,7 +92,7 @@ for (const way of ['freeze', 'cut'] as const)
     t.equal(steps.at(-1), 'taken over');
     t.same(steps.slice(0, -1).sort(), ['held', 'lost', 'lost once']);
     network.mend();
-    while (steps.at(-1) !== 'refused') await new Promise(resolve => setTimeout(resolve, 20));
+    await until(() => steps.at(-1) === 'refused');
     await second.close();
     await once?.close();
     await first.close();

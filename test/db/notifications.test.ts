@@ -2,6 +2,7 @@ import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
 import { NotificationListener } from '../../src/db/notifications.ts';
 import { makeDatabase } from '../support/database.ts';
+import { until } from '../support/until.ts';
 
 /** Changes of other hosts (docs/ARCHITECTURE.md "How a change reaches other hosts"). */
 
@@ -34,5 +35,5 @@ t.test('a change that is heard and not applied in time is none that counts: all 
   const late = new Promise<string>(resolve => setTimeout(resolve, 60_000, 'never').unref());
   t.equal(await Promise.race([readAgain.promise.then(() => 'again'), late]), 'again', 'all is read');
   t.same(wasCurrent, [false, false], 'not current when the connection is given up, nor when there is another one');
-  while (!listener.isCurrent()) await new Promise(resolve => setTimeout(resolve, 20));
+  await until(() => listener.isCurrent());
 });

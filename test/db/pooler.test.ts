@@ -9,6 +9,7 @@ import { PGBOUNCER, startPooler } from '../support/pooler.ts';
 import { takePort } from '../support/ports.ts';
 import { request, startTestService, TOKEN } from '../support/service.ts';
 import { ROOT, start } from '../support/started-service.ts';
+import { until } from '../support/until.ts';
 import { watPlugin } from '../support/wat.ts';
 
 /** A pooler before the database (docs/operating.md "PostgreSQL"). */
@@ -63,7 +64,7 @@ t.test('a listener whose connection is led to other sessions does not count as c
       while (busy) await pool.query('SELECT pg_sleep(0.01)');
     }),
   );
-  while (listener.isCurrent() || (await listener.heard())) await new Promise(resolve => setTimeout(resolve, 20));
+  await until(async () => !(listener.isCurrent() || (await listener.heard())));
   t.notOk(listener.isCurrent());
   busy = false;
   await load;

@@ -2,6 +2,7 @@ import net from 'node:net';
 import t from 'tap';
 import { checkResponseHeaders } from '../../src/abi/response-headers.ts';
 import { MANY_LANES, startTestService } from '../support/service.ts';
+import { until } from '../support/until.ts';
 import { okPlugin, respondText, watPlugin } from '../support/wat.ts';
 
 const POLL = '(import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))';
@@ -96,7 +97,7 @@ t.test('plugins that sleep in all their slots do not delay another plugin', asyn
     const asleep = ['bed_a', 'bed_b'].flatMap(id =>
       Array.from({ length: 8 }, () => s.trigger(`${id}/run`).finally(() => awake++)),
     );
-    while (executor.lanesRunning < 14 && awake === 0) await new Promise(r => setTimeout(r, 5));
+    await until(() => !(executor.lanesRunning < 14 && awake === 0));
     t.equal((await s.trigger('neighbour/run')).text, 'ok');
     answeredInTime = awake === 0;
     await Promise.all(asleep);

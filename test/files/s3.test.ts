@@ -7,6 +7,7 @@ import type { S3Storage } from '../../src/files/storage-s3.ts';
 import { type FilesWorld, filesWorld, pattern, sha256, type Upload, type Uploader } from '../support/files.ts';
 import { BUCKET, openBucket, type S3Server, startS3Server } from '../support/s3-server.ts';
 import { type Answer, request } from '../support/service.ts';
+import { until } from '../support/until.ts';
 
 type World = FilesWorld & { s3: S3Server; store: S3Storage; prefix: string };
 
@@ -223,7 +224,7 @@ t.test('while the store is away, its files are, and nothing else', async t => {
   t.equal((await ada.ask('DELETE', `/api/files/${id}`)).status, 204, 'a file is deleted, its bytes later');
   t.equal((await request(`${w.s.base}/healthz`)).status, 200);
   const health = async () => (await request(`${w.s.base}/readyz`)).json;
-  while ((await health()).status !== 'degraded') await new Promise(r => setTimeout(r, 100));
+  await until(async () => (await health()).status === 'degraded');
   const checks = (await health()).checks as Array<{ name: string }>;
   t.match(
     checks.find(c => c.name === 'files'),

@@ -10,6 +10,7 @@ import { openDiskStorage } from '../../src/files/storage-disk.ts';
 import { addSession } from '../../src/identity/sessions.ts';
 import { type FilesWorld, filesWorld, pattern, sha256, type Upload, type Uploader } from '../support/files.ts';
 import { type Answer, type Json, request } from '../support/service.ts';
+import { until } from '../support/until.ts';
 import { watPlugin } from '../support/wat.ts';
 
 /** One service for the tests that need no setting of their own. */
@@ -126,7 +127,7 @@ t.test('a file may be deleted before its upload, after it, and while it comes in
   });
   const answered = new Promise<number>(resolve => slow.on('response', r => resolve(r.resume().statusCode ?? 0)));
   slow.write('01234');
-  while (![...stored(w).keys()].some(k => k.endsWith('.part'))) await new Promise(r => setTimeout(r, 5));
+  await until(() => [...stored(w).keys()].some(k => k.endsWith('.part')));
   t.equal((await ada.ask('DELETE', `/api/files/${third.file_id}`)).status, 204);
   slow.end('56789');
   t.equal(await answered, 409);
@@ -568,10 +569,10 @@ t.test(
     });
     half.on('error', () => {});
     half.write(Buffer.alloc(400_000));
-    while (stored(w).size === 0) await new Promise(r => setTimeout(r, 5));
+    await until(() => stored(w).size !== 0);
     t.match(await ada.put(upload, pattern(1_000_000)), { status: 409, json: { detail: /another upload/ } });
     half.destroy();
-    while (stored(w).size > 0) await new Promise(r => setTimeout(r, 5));
+    await until(() => stored(w).size <= 0);
     let again = await ada.put(upload, pattern(1_000_000));
     while (again.status === 409) again = await ada.put(upload, pattern(1_000_000));
     t.equal(again.status, 200);
@@ -635,11 +636,11 @@ t.test('an upload that ends badly takes nothing along while its client sends on'
   t.equal(await answered, 410);
   // It hears nothing of it and sends on: what it sends is dropped.
   const before = sent;
-  while (sent < before + 10_000_000) await new Promise(r => setTimeout(r, 5));
+  await until(() => sent >= before + 10_000_000);
   t.equal((await request(`${w.s.base}/healthz`)).status, 200);
   going = false;
   sender.destroy();
-  while (stored(w).size > 0) await new Promise(r => setTimeout(r, 5));
+  await until(() => stored(w).size <= 0);
 });
 
 t.test('an administrator sees what a plugin keeps, and takes it away', async t => {

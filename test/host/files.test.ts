@@ -4,6 +4,7 @@ import { addServiceKey } from '../../src/identity/service-keys.ts';
 import { callerPlugin, callHost, type ScriptedCall } from '../support/caller.ts';
 import { filesWorld, pattern, sha256, type Uploader } from '../support/files.ts';
 import type { TestService } from '../support/service.ts';
+import { until } from '../support/until.ts';
 import { watPlugin } from '../support/wat.ts';
 
 const FUNCTIONS = ['file_meta', 'file_url', 'file_read', 'file_read_into', 'file_store'];
@@ -301,8 +302,8 @@ t.test("an execution's open files and connections are closed when it ends, also 
   const open = () => openFiles(s);
   for (let k = 0; k < 20; k++) await call('one', ada.headers, { op: 'i', id, max: 100 });
   const killed = fetch(`${s.base}/api/triggers/http/spinner/run`, { method: 'POST', headers: ada.headers, body: spun });
-  while (open() === 0) await new Promise(resolve => setTimeout(resolve, 5));
+  await until(() => open() !== 0);
   t.equal((await killed).status, 504);
-  while (open() > 0) await new Promise(resolve => setTimeout(resolve, 5));
+  await until(() => open() <= 0);
   t.equal(open(), 0);
 });

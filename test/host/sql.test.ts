@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import net from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { type Database, openDatabase } from '../../src/db/database.ts';
 import { type CallAnswer, callerPlugin, callHost, type ScriptedCall } from '../support/caller.ts';
 import { makeDatabase } from '../support/database.ts';
 import { MANY_LANES, startTestService } from '../support/service.ts';
+import { until } from '../support/until.ts';
 
 const SQL = [{ kind: 'sql', description: 'Grades' }];
 type Teardown = { teardown(fn: () => unknown): void };
@@ -597,7 +597,7 @@ t.test('connections are used again, bounded, and end when a plugin is given anot
   for (let k = 0; k < 5; k++) {
     await run(['sql_open', ''], ['sql_query', 1, 'SELECT 1', '', 0]);
     // The next one takes another connection while this one is being made fresh.
-    while (!(await areFresh())) await sleep(10);
+    await until(() => areFresh());
   }
   t.ok(
     (await backends(db)).length <= 2,

@@ -2,6 +2,7 @@ import t, { type Test } from 'tap';
 import { type ConnectionLimits, Connections, countConnections } from '../../src/http/connections.ts';
 import { startServer } from '../../src/http/server.ts';
 import { testIntake } from '../support/intake.ts';
+import { until } from '../support/until.ts';
 import { Wire } from '../support/wire.ts';
 
 async function world(t: Test, limits: Partial<ConnectionLimits>) {
@@ -54,7 +55,7 @@ t.test('a host holds so many connections, and takes new ones when some have clos
   t.same(w.refused, ['http.max_connections 127.0.0.1']);
   first?.close();
   await first?.closed();
-  while (w.connections.open > 2) await new Promise(resolve => setImmediate(resolve));
+  await until(() => w.connections.open <= 2);
   t.ok(await w.isServed(w.connect('127.0.0.1')));
 });
 

@@ -6,6 +6,7 @@ import { connectionsWithin, OTHER_FILES, openFilesMax, openFilesProblem } from '
 import { takePort } from '../support/ports.ts';
 import { request } from '../support/service.ts';
 import { childPid, ROOT, startProgram } from '../support/started-service.ts';
+import { until } from '../support/until.ts';
 
 /** A limit on open files ends no process (docs/operating.md "Open files"). */
 const MAIN = path.resolve(import.meta.dirname, '../../src/main.ts');
@@ -35,7 +36,7 @@ t.test('more clients than files: the service says so at its start, refuses the r
     await run.exited;
   });
   const base = `http://127.0.0.1:${port}`;
-  while ((await request(`${base}/readyz`).catch(() => null))?.status !== 200) await new Promise(r => setTimeout(r, 20));
+  await until(async () => (await request(`${base}/readyz`).catch(() => null))?.status === 200);
   t.match(run.output(), new RegExp(`at most ${FILES} files may be open, so ${FILES - OTHER_FILES} connections`));
   const serving = childPid(run.child.pid, 'serving');
 
@@ -46,11 +47,11 @@ t.test('more clients than files: the service says so at its start, refuses the r
       .on('error', () => {})
       .once('close', () => closed++),
   );
-  while (closed < FILES) await new Promise(r => setTimeout(r, 20));
+  await until(() => closed >= FILES);
   // Timers that look at the system have their turn.
   await new Promise(r => setTimeout(r, 1500));
   t.equal(childPid(run.child.pid, 'serving'), serving, 'the process is the same');
   for (const socket of sockets) socket.destroy();
-  while ((await request(`${base}/readyz`).catch(() => null))?.status !== 200) await new Promise(r => setTimeout(r, 20));
+  await until(async () => (await request(`${base}/readyz`).catch(() => null))?.status === 200);
   t.equal(childPid(run.child.pid, 'serving'), serving, 'and still is when it answers again');
 });

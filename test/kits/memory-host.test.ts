@@ -4,6 +4,7 @@ import t from 'tap';
 import { buildPlugin } from '../../sdk/typescript/build.ts';
 import { TestHost } from '../../src/authors/test-host.ts';
 import type { JsonValue } from '../support/service.ts';
+import { until } from '../support/until.ts';
 
 /** The host of `plugin test` answers as the service does (docs/authors.md "Try it, and test it"). */
 
@@ -25,7 +26,7 @@ t.test('what a test stores ends, is refused and is hidden as in the service', as
     await run('kv_set', ['ends', 'x', 1]);
     await run('kv_set', ['stays', 'x', 0]);
     t.equal(await run('kv_get', ['ends']), 'x');
-    while (host.kv.has('ends')) await new Promise(resolve => setTimeout(resolve, 50));
+    await until(() => !host.kv.has('ends'));
     t.same([await run('kv_get', ['ends']), await run('kv_get', ['stays'])], [null, 'x']);
     t.match(await run('kv_set', ['', 'x', 0]), { code: 'invalid_argument', text: 'the key is empty' });
     t.match(await run('kv_get', ['a\0b']), { code: 'invalid_argument' });
@@ -46,7 +47,7 @@ t.test('what a test stores ends, is refused and is hidden as in the service', as
     t.match(await run('file_meta', [own.id], 8), { size: 3 }, 'what the plugin stored is its own');
     t.match(await run('file_store', ['a.txt', 'text/plain', 'picture', base64('own')]), { code: 'invalid_argument' });
     const short = Object(await run('file_store_ttl', ['short.txt', 200]));
-    while ('size' in Object(await run('file_meta', [short.id]))) await new Promise(resolve => setTimeout(resolve, 50));
+    await until(async () => !('size' in Object(await run('file_meta', [short.id]))));
     t.match(await run('file_meta', [short.id]), { code: 'not_found' });
   });
 });

@@ -20,6 +20,7 @@ import {
 } from '../support/messengers.ts';
 import { buildExample } from '../support/sdk.ts';
 import { type Json, request, startTestService } from '../support/service.ts';
+import { until } from '../support/until.ts';
 import { watPlugin } from '../support/wat.ts';
 
 t.test('a command travels from the webhook to a reply with a file, on both messengers', async t => {
@@ -399,7 +400,7 @@ t.test('an answer is sent before notifications to many chats', async t => {
   await sides[0]?.write('/say', { from: 501 });
   const stateOfAnswer = async (): Promise<unknown> =>
     (await db.query<{ state: string }>("SELECT state FROM outgoing_messages WHERE chat_id = '501'")).rows[0]?.state;
-  while ((await stateOfAnswer()) === undefined) await new Promise(r => setTimeout(r, 10));
+  await until(async () => (await stateOfAnswer()) !== undefined);
   t.equal(await stateOfAnswer(), 'queued');
   t.equal(telegram.shown.length, 0);
   gates[0]?.resolve();

@@ -5,6 +5,7 @@ import { messengerWorld } from '../support/messenger-world.ts';
 import { replier, telegramPost, telegramUpdate } from '../support/messengers.ts';
 import { buildExample } from '../support/sdk.ts';
 import type { Json } from '../support/service.ts';
+import { until } from '../support/until.ts';
 
 /** Everything that can be seen of a message arrives, where it was asked, once (docs/messengers.md). */
 
@@ -94,7 +95,7 @@ t.test('a command that names a bot waits until our name is known, and one for an
   t.match((await telegram.until(2))[1], { chat: '-101', text: 'say says hello' });
   const open = async (): Promise<number> =>
     (await db.query('SELECT 1 FROM messenger_updates WHERE handled_at IS NULL')).rows.length;
-  while ((await open()) > 0) await new Promise(resolve => setTimeout(resolve, 20));
+  await until(async () => (await open()) <= 0);
   const { rows } = await db.query("SELECT outcome FROM messenger_updates WHERE chat_id = '-100'");
   t.same(rows, [{ outcome: 'ignored' }]);
   t.equal(telegram.shown.length, 2);

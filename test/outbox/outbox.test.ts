@@ -9,17 +9,10 @@ import { takeDue } from '../../src/outbox/plan.ts';
 import { makeDatabase } from '../support/database.ts';
 import { startGraphStore, tuple } from '../support/graph.ts';
 import { type Json, startTestService, type TestService } from '../support/service.ts';
+import { until } from '../support/until.ts';
 
 const schema = readGraphSchema();
 const WITHOUT = schema.text.replaceAll(/\trelation foreign_teacher: user\n/g, '').replaceAll('foreign_teacher + ', '');
-
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  for (const end = Date.now() + 30_000; Date.now() < end; ) {
-    if (await holds()) return;
-    await sleep(20);
-  }
-  throw new Error('it did not come');
-}
 
 const isFilled = async (s: TestService) => (await s.admin('GET', '/authz/drift')).status === 200;
 

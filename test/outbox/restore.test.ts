@@ -7,6 +7,7 @@ import { Deliverer } from '../../src/outbox/deliver.ts';
 import { startGraphStore } from '../support/graph.ts';
 import { append, bothGraphs, deliverAll, outboxDatabase, remove, schema, touch } from '../support/outbox.ts';
 import { startTestService } from '../support/service.ts';
+import { until } from '../support/until.ts';
 
 const member = (user: string): string => `study_group:g1#member@user:${user}`;
 
@@ -133,7 +134,7 @@ t.test('a service on a restored database never lets in who was let in after the 
   const right = { resource_type: 'system_role', resource_id: 'boss', relation: 'member', subject_id: 'e1' };
   const items = async (s: typeof first) =>
     await s.admin('GET', '/relationships/lookup?resource_type=system_role&permission=is_member&user=e1');
-  while ((await items(first)).status !== 200) await new Promise(resolve => setTimeout(resolve, 20));
+  await until(async () => (await items(first)).status === 200);
   const url = await backup(t, first.databaseUrl);
   let given = await first.admin('POST', '/relationships', right);
   for (let k = 0; k < 200 && given.status !== 201; k++) {

@@ -3,6 +3,7 @@ import { openDatabase } from '../../src/db/database.ts';
 import { callerPlugin, callHost } from '../support/caller.ts';
 import { startTestService } from '../support/service.ts';
 import { type Subscriber, startSubscriber } from '../support/subscriber.ts';
+import { until } from '../support/until.ts';
 import { okPlugin } from '../support/wat.ts';
 
 t.test('an encrypted value can be decrypted only in its own row', async t => {
@@ -28,7 +29,7 @@ t.test('an encrypted value can be decrypted only in its own row', async t => {
   await callHost(s, 'teller', [['event_publish', 'told', '{}']]);
   await right.until(1);
   const off = async () => (await s.admin('GET', `/events/subscriptions/${b}`)).json;
-  while ((await off()).enabled === true) await new Promise(r => setTimeout(r, 20));
+  await until(async () => (await off()).enabled !== true);
   t.match(await off(), {
     disabled_why: /cannot be decrypted: .*copied from another row.*give the subscription a new secret/,
   });

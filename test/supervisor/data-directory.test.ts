@@ -11,6 +11,7 @@ import { takePort } from '../support/ports.ts';
 import { request } from '../support/service.ts';
 import { signalDescendant } from '../support/signals.ts';
 import { gone, processesOf, ROOT, start, startProgram } from '../support/started-service.ts';
+import { until } from '../support/until.ts';
 
 /** Every file below a directory the service itself writes at start, with its time of change. */
 function filesOf(directory: string): string[] {
@@ -48,7 +49,7 @@ t.test('npm start: JSON lines, ready with its sample, alone on its directory, en
   t.teardown(() => run.child.kill('SIGTERM'));
   const base = `http://127.0.0.1:${port}`;
   const answer = (where: string) => request(`${base}${where}`).catch(() => null);
-  while ((await answer('/readyz'))?.status !== 200) await new Promise(r => setTimeout(r, 5));
+  await until(async () => (await answer('/readyz'))?.status === 200);
   t.match(
     await answer('/api/triggers/http/hello/greet?name=world'),
     { status: 200, json: { message: 'Hello, world!' } },

@@ -4,6 +4,7 @@ import t from 'tap';
 import { gauge } from '../../src/base/metric.ts';
 import { startMetricsServer } from '../../src/supervisor/metrics-server.ts';
 import { request } from '../support/service.ts';
+import { until } from '../support/until.ts';
 
 /** The port for Prometheus (docs/operating.md "Metrics"). */
 const collect = async () => [[gauge('plugin_host_of_a_test', 'A value.', 7)]];
@@ -36,6 +37,6 @@ t.test('it listens at its address alone, and answers a few at a time', async t =
       .on('close', () => closed++),
   );
   t.teardown(() => clients.map(c => c.destroy()));
-  while (closed < 40 - 16) await new Promise(resolve => setTimeout(resolve, 20));
+  await until(() => closed >= 40 - 16);
   t.ok(closed <= 40 - 15, `${closed} were refused`);
 });

@@ -8,6 +8,7 @@ import { publicAccess, request } from '../support/service.ts';
 import { signalDescendant } from '../support/signals.ts';
 import { mostAtOnce, spanOf, watchedSleeper } from '../support/sleepers.ts';
 import { gone, processesOf, ROOT, type Run, start } from '../support/started-service.ts';
+import { until } from '../support/until.ts';
 import { respondText, watPlugin } from '../support/wat.ts';
 
 const TOKEN = 'tok';
@@ -92,15 +93,6 @@ function listeners(directory: string, port: number): number[] {
       }
     })
     .sort((a, b) => a - b);
-}
-
-/** Generous: on a busy machine a serving process takes half a minute to start. */
-async function until(holds: () => boolean | Promise<boolean>, ms = 120_000): Promise<boolean> {
-  for (const end = Date.now() + ms; Date.now() < end; ) {
-    if (await holds()) return true;
-    await new Promise(r => setTimeout(r, 20));
-  }
-  return false;
 }
 
 async function install(base: string, bytes: Uint8Array): Promise<void> {

@@ -7,6 +7,7 @@ import { GraphStore } from '../../src/graph/graph-store.ts';
 import { endpointFile, SpicedbKeeper } from '../../src/supervisor/spicedb-keeper.ts';
 import { tuple } from '../support/graph.ts';
 import { signalDescendant } from '../support/signals.ts';
+import { until } from '../support/until.ts';
 
 /** Process ids of the stores below a directory. */
 function storesBelow(directory: string): number[] {
@@ -21,14 +22,6 @@ function storesBelow(directory: string): number[] {
       }
     })
     .map(Number);
-}
-
-async function until(holds: () => boolean, ms = 30_000): Promise<boolean> {
-  for (const end = Date.now() + ms; Date.now() < end; ) {
-    if (holds()) return true;
-    await new Promise(resolve => setTimeout(resolve, 20));
-  }
-  return false;
 }
 
 const answers = (store: GraphStore) =>

@@ -6,6 +6,7 @@ import { takePort } from '../support/ports.ts';
 import { type Json, publicAccess, request } from '../support/service.ts';
 import { signalDescendant } from '../support/signals.ts';
 import { childPid, gone, processesOf, ROOT, start } from '../support/started-service.ts';
+import { until } from '../support/until.ts';
 import { assemble, hostImports, manifestOf, withManifest } from '../support/wat.ts';
 
 /** Uploads and installs a plugin in a service whose setup token is `tok`. */
@@ -42,7 +43,7 @@ t.test('the first start builds the sample, prints a curl line that works, and th
   });
   // The graph store is filled right after the start.
   const health = async (): Promise<Json> => (await request(`http://127.0.0.1:${port}/readyz`)).json;
-  while ((await health()).status === 'degraded') await new Promise(r => setTimeout(r, 50));
+  await until(async () => (await health()).status !== 'degraded');
   t.match(await health(), { status: 'ready' });
   t.match((await request(`http://127.0.0.1:${port}/healthz`)).json, { status: 'alive' });
   await request(`http://127.0.0.1:${port}/api/admin/plugins/hello/origins`, {
@@ -186,7 +187,7 @@ t.test(
     /** Gives a faculty its dean; on a busy machine the answer does not wait until the store has it. */
     const appoint = async (faculty: string): Promise<void> => {
       t.match(await api('POST', '/relationships', { ...dean, resource_id: faculty }), { status: 201 });
-      while (!JSON.stringify(await answer()).includes(`"${faculty}"`)) await new Promise(r => setTimeout(r, 20));
+      await until(async () => JSON.stringify(await answer()).includes(`"${faculty}"`));
     };
     await run.until(/plugin host is ready/);
     t.same(await answer(), []);
@@ -260,7 +261,7 @@ t.test('a plugin version that was running at two crashes in a row is suspended, 
     };
     const before = new Set([0, ...noted()]);
     const asked = request(`${base}/api/triggers/http/killer/run`).catch(() => null);
-    while (noted().every(version => before.has(version))) await new Promise(r => setTimeout(r, 10));
+    await until(() => !noted().every(version => before.has(version)));
     signalDescendant(childPid(run.child.pid, 'serving'), 'SIGSEGV');
     await asked;
     await run.until(new RegExp(`(ready again[\\s\\S]*){${k + 1}}`), 20_000);

@@ -10,18 +10,11 @@ import { takePort } from '../support/ports.ts';
 import { request } from '../support/service.ts';
 import { signalDescendant } from '../support/signals.ts';
 import { childPid, gone, ROOT, start } from '../support/started-service.ts';
+import { until } from '../support/until.ts';
 
 const DEPLOY = path.resolve(import.meta.dirname, '../../deploy');
 const UNIT = fs.readFileSync(path.join(DEPLOY, 'plugin-host.service'), 'utf8');
 const EXPOSURE_MAX = 2;
-
-async function until(is: () => boolean, ms = 60_000): Promise<boolean> {
-  for (const end = Date.now() + ms; Date.now() < end; ) {
-    if (is()) return true;
-    await new Promise(r => setTimeout(r, 20));
-  }
-  return false;
-}
 
 /** The values of a directive in the unit, in order. */
 const valuesOf = (name: string): string[] =>
