@@ -3,14 +3,7 @@ import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
 import { NO_STORE } from '../http/message.ts';
-import {
-  type AdminKey,
-  addAdminKey,
-  findAdminKey,
-  listAdminKeys,
-  revokeAdminKey,
-  rotateAdminKey,
-} from '../identity/admin-keys.ts';
+import { addAdminKey, findAdminKey, listAdminKeys, revokeAdminKey, rotateAdminKey } from '../identity/admin-keys.ts';
 import { ADMIN_SCOPES, deployedPlugins, hasScope, isScope } from '../identity/admin-roles.ts';
 import { findPlugin } from '../plugins/plugin-store.ts';
 import { actorOf, type Caller } from './caller.ts';
@@ -20,6 +13,7 @@ import { endTime, id, time } from './fields.ts';
 import { loadPage, pageOf } from './paging.ts';
 import { idParam } from './params.ts';
 import { page } from './query.ts';
+import { replyWriter } from './reply-writer.ts';
 import type { Route } from './route.ts';
 import { rotation } from './service-keys-api.ts';
 
@@ -63,6 +57,7 @@ const adminKey = z
     old_secret_until: time.nullable().describe('Until when the secret before the last rotation is valid'),
   })
   .meta({ id: 'AdminKey' });
+const keyJson = replyWriter(adminKey);
 
 const path = '/api/admin/keys';
 const params = { key: idParam('administration key') };
@@ -184,18 +179,5 @@ const revoke: Handle<typeof adminKeys.revoke, AdminKeysParts> = async ({ db }, {
 
 export const adminKeyRoutes = (parts: AdminKeysParts): Route[] =>
   serve(adminKeys, parts, { list, create, get, rotate, revoke });
-
-const keyJson = (k: AdminKey) => ({
-  id: k.id,
-  name: k.name,
-  public: k.public,
-  scopes: k.scopes,
-  made_by: k.madeBy,
-  created_at: k.createdAt,
-  expires_at: k.expiresAt,
-  last_used_at: k.lastUsedAt,
-  rotated_at: k.rotatedAt,
-  old_secret_until: k.oldUntil,
-});
 
 const unknownKey = (id: number): ServiceError => new ServiceError('not_found', `there is no administration key ${id}`);

@@ -19,6 +19,7 @@ import { loadPage, pageOf } from './paging.ts';
 import { idParam } from './params.ts';
 import { pluginId } from './plugin-json.ts';
 import { idFilter, list as listOf, noParameters } from './query.ts';
+import { replyWriter } from './reply-writer.ts';
 import type { Route } from './route.ts';
 
 export type AdminsApiParts = { db: Database; queueMail: QueueMail };
@@ -231,17 +232,8 @@ const rolesOf = ({ plugins, roles }: RoleMembers): AdminRoles => ({
   plugins: plugins === null ? null : [...new Set(plugins)].sort(),
 });
 
-const accountJson = (a: AdminAccount) => ({
-  global_user_id: a.userId,
-  email: a.email,
-  must_change_password: a.mustChangePassword,
-  temporary_until: a.temporaryUntil,
-  created_at: a.createdAt,
-  roles: [...a.roles],
-  plugins: a.plugins === null ? null : [...a.plugins],
-  has_second_factor: a.hasSecondFactor,
-  mail: a.mail,
-});
+const writeAccount = replyWriter(account);
+const accountJson = (a: AdminAccount) => writeAccount({ ...a, globalUserId: a.userId });
 
 /** Setup mode has one door, which one attempt goes through (docs/identity.md "Setup mode"). */
 function refuseInSetup(caller: Caller): void {

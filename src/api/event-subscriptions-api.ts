@@ -27,6 +27,7 @@ import { id, time } from './fields.ts';
 import { loadPage, pageOf } from './paging.ts';
 import { idParam } from './params.ts';
 import { list as listWith, oneOf, page } from './query.ts';
+import { replyWriter } from './reply-writer.ts';
 import type { Route } from './route.ts';
 
 export type EventSubscriptionsParts = {
@@ -328,18 +329,9 @@ const unknownSubscription = (id: number): ServiceError =>
 
 const NOTHING: Record<DeliveryState, number> = { waiting: 0, delivered: 0, dead: 0 };
 
-const subscriptionJson = (s: Subscription, counts: Record<DeliveryState, number> = NOTHING) => ({
-  id: s.id,
-  name: s.name,
-  url: s.url,
-  types: s.types,
-  plugins: s.plugins,
-  enabled: s.enabled,
-  disabled_why: s.disabledWhy,
-  deliveries: counts,
-  created_at: s.createdAt,
-  updated_at: s.updatedAt,
-});
+const writeSubscription = replyWriter(subscription);
+const subscriptionJson = (s: Subscription, deliveries: Record<DeliveryState, number> = NOTHING) =>
+  writeSubscription({ ...s, deliveries });
 
 const deliveryJson = (d: Delivery) => ({
   event_id: d.event.eventId,

@@ -14,6 +14,7 @@ import { loadPage, pageOf } from './paging.ts';
 import { idParam } from './params.ts';
 import { list as listOf, oneOf, present, since, text, until } from './query.ts';
 import { decisionJson, recordedDecision } from './recorded-decision.ts';
+import { replyWriter } from './reply-writer.ts';
 import type { Route } from './route.ts';
 
 export type ExecutionsApiParts = { db: Queryable; records: ExecutionRecords; feed: ExecutionFeed };
@@ -186,21 +187,12 @@ export const executionRoutes = (parts: ExecutionsApiParts): Route[] =>
 const thousandths = (n: number): number => Math.round(n * 1000) / 1000;
 
 /** An execution as lists and streams show it. */
-export const recordJson = (r: ListedRecord) => ({
-  id: r.id,
-  request_id: r.requestId,
-  trace_id: r.traceId === '' ? null : r.traceId,
-  plugin_id: r.pluginId,
-  version: r.version,
-  trigger: r.trigger,
-  principal: r.principal,
-  outcome: r.outcome,
-  status: r.status,
-  started_at: r.startedAt,
-  queue_wait_ms: thousandths(r.queueWaitMs),
-  run_ms: thousandths(r.runMs),
-  host_calls: r.hostCalls,
-  peak_pages: r.peakPages,
-  failure: r.failure === '' ? null : r.failure,
-  log_lines: r.logLines,
-});
+const writeRecord = replyWriter(record);
+export const recordJson = (r: ListedRecord) =>
+  writeRecord({
+    ...r,
+    traceId: r.traceId === '' ? null : r.traceId,
+    failure: r.failure === '' ? null : r.failure,
+    queueWaitMs: thousandths(r.queueWaitMs),
+    runMs: thousandths(r.runMs),
+  });

@@ -5,7 +5,7 @@ import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
 import { bearerOf, isBrowser, isOwnOrigin, type Request, sessionCookieOf } from '../http/message.ts';
 import { adminsExist, findAdmin } from '../identity/admin-accounts.ts';
-import { touchAdminKeys, verifyAdminKey } from '../identity/admin-keys.ts';
+import { adminKeys } from '../identity/admin-keys.ts';
 import { ADMIN_CHALLENGE } from '../identity/admin-login.ts';
 import { deployedPlugins, hasScope } from '../identity/admin-roles.ts';
 import { secretMatches, sha256 } from '../identity/bearer-secret.ts';
@@ -75,7 +75,7 @@ export class Guards {
     this.#keyPrefix = options.keyPrefix;
     this.#isSecondFactorRequired = options.isSecondFactorRequired;
     this.#used = new LastUsed(entries => touchSessions(db, entries), onError);
-    this.#usedKeys = new LastUsed(entries => touchAdminKeys(db, entries), onError);
+    this.#usedKeys = new LastUsed(entries => adminKeys.touch(db, entries), onError);
     this.#timer = setInterval(() => void this.#flush(), FLUSH_MS);
   }
 
@@ -163,7 +163,7 @@ export class Guards {
 
   /** A key is read for every request, so that a revocation counts on every host at once. */
   async #byKey(text: string, route: Guarded, request: Request): Promise<Caller> {
-    const key = await verifyAdminKey(this.#db, this.#keyPrefix, text, Date.now());
+    const key = await adminKeys.verify(this.#db, this.#keyPrefix, text, Date.now());
     if (key === undefined)
       throw new ServiceError(
         'unauthorized',

@@ -8,6 +8,7 @@ import { resource } from './contract.ts';
 import { type Handle, serve } from './endpoint.ts';
 import { time } from './fields.ts';
 import { idParam } from './params.ts';
+import { replyWriter } from './reply-writer.ts';
 import type { Route } from './route.ts';
 
 export type HostsApiParts = { db: Database };
@@ -74,21 +75,8 @@ export const hosts = resource('Hosts', 'The hosts of this service, and what each
 const stateOf = (p: SeenProcess): z.infer<typeof processState> =>
   p.isSilent ? 'silent' : p.load.draining === true ? 'draining' : 'serving';
 
-const processJson = (p: SeenProcess) => ({
-  pid: p.pid,
-  version: p.version,
-  started_at: p.startedAt,
-  seen_at: p.seenAt,
-  state: stateOf(p),
-  duties: [...p.duties],
-  load: {
-    executions_in_flight: p.load.executionsInFlight,
-    lanes: p.load.lanes,
-    connections: p.load.connections,
-    resident_bytes: p.load.residentBytes,
-    cpu: p.load.cpu,
-  },
-});
+const writeProcess = replyWriter(hostProcess);
+const processJson = (p: SeenProcess) => writeProcess({ ...p, state: stateOf(p) });
 
 function hostJson(all: readonly SeenProcess[]) {
   const [first] = all;

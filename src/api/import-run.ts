@@ -3,6 +3,7 @@ import { ENTITIES } from '../university/entities.ts';
 import { IMPORT_KINDS, IMPORT_STATES, type ImportRun, TYPE_STATES } from '../university/import-log.ts';
 import { STARTERS, starterOf } from '../university/starter.ts';
 import { id, time } from './fields.ts';
+import { replyWriter } from './reply-writer.ts';
 
 const count = z.int();
 
@@ -41,14 +42,5 @@ export const importRun = z
   })
   .meta({ id: 'ImportRun' });
 
-export const importRunJson = (r: ImportRun) => ({
-  id: r.id,
-  kind: r.kind,
-  state: r.state,
-  started_by: r.startedBy,
-  starter: starterOf(r.startedBy),
-  started_at: r.startedAt,
-  finished_at: r.finishedAt,
-  problem: r.problem,
-  types: r.types.map(({ finishedAt, startedAt, ...t }) => ({ ...t, started_at: startedAt, finished_at: finishedAt })),
-});
+const writeRun = replyWriter(importRun);
+export const importRunJson = (r: ImportRun) => writeRun({ ...r, starter: starterOf(r.startedBy) });

@@ -19,6 +19,7 @@ import { id, time } from './fields.ts';
 import { loadPage, pageOf } from './paging.ts';
 import { idParam } from './params.ts';
 import { list as listWith, oneOf, text } from './query.ts';
+import { replyWriter } from './reply-writer.ts';
 import type { Route } from './route.ts';
 
 export type MessagesApiParts = {
@@ -134,20 +135,6 @@ const retry: Handle<typeof messages.retry, MessagesApiParts> = async (parts, { c
 
 export const messageRoutes = (parts: MessagesApiParts): Route[] => serve(messages, parts, { list, get, retry });
 
-const messageJson = (m: OutgoingMessage) => ({
-  id: m.id,
-  channel: m.channel,
-  chat_id: m.chatId,
-  plugin_id: m.pluginId,
-  source: m.source,
-  user_id: m.userId,
-  message: m.message,
-  request_id: m.requestId,
-  state: m.state,
-  parts_sent: m.partsSent,
-  attempts: m.attempts,
-  next_attempt_at: m.state === 'queued' ? m.nextAt : null,
-  last_error: m.lastError,
-  created_at: m.createdAt,
-  ended_at: m.endedAt,
-});
+const writeMessage = replyWriter(messageReply);
+const messageJson = (m: OutgoingMessage) =>
+  writeMessage({ ...m, nextAttemptAt: m.state === 'queued' ? m.nextAt : null });

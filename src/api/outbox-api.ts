@@ -23,6 +23,7 @@ import { id, time } from './fields.ts';
 import { loadPage, pageOf } from './paging.ts';
 import { idParam } from './params.ts';
 import { list as listWith, oneOf, text } from './query.ts';
+import { replyWriter } from './reply-writer.ts';
 import type { Route } from './route.ts';
 
 export type OutboxApiParts = DriftApiParts & { db: Database; outbox: Outbox };
@@ -145,7 +146,7 @@ const list: Handle<typeof outbox.list, OutboxApiParts> = async ({ db }, { query 
     dead: state.dead,
     oldest_pending_seconds: state.oldestPendingSeconds,
     lag_ms: state.lagMs,
-    paused: pauseJson(pause),
+    paused: pause,
     paused_until: pause?.until ?? null,
     last_error: state.lastError,
     last_delivered_id: state.lastId,
@@ -195,23 +196,7 @@ const notDead = (id: number): ServiceError =>
 const comparisonJson = (c: ComparisonResult | null) =>
   c === null ? null : { at: c.at, missing_count: c.missing, extra_count: c.extra, repaired: c.repaired };
 
-const pauseJson = (p: StreamPause | null) => (p === null ? null : { since: p.since, until: p.until, reason: p.reason });
-
 /** @param pause of the stream: what waits says why it does, although nothing is wrong with itself */
-const entryJson = (r: OutboxRow, pause: StreamPause | null) => ({
-  id: r.id,
-  operation: r.operation,
-  state: r.state,
-  payload: r.payload,
-  keys: r.keys,
-  attempts: r.attempts,
-  last_error: r.lastError,
-  paused: r.state === 'pending' ? pauseJson(pause) : null,
-  created_at: r.createdAt,
-  processed_at: r.processedAt,
-  locked_until: r.lockedUntil,
-  dead_at: r.deadAt,
-  resolution: r.resolution,
-  resolved_by: r.resolvedBy,
-  requeue_of: r.requeueOf,
-});
+const writeEntry = replyWriter(entryReply);
+const entryJson = (r: OutboxRow, pause: StreamPause | null) =>
+  writeEntry({ ...r, paused: r.state === 'pending' ? pause : null });

@@ -12,6 +12,7 @@ import { type Handle, serve } from './endpoint.ts';
 import { id, time } from './fields.ts';
 import { loadPage, pageOf, wholePage } from './paging.ts';
 import { list as listOf, text } from './query.ts';
+import { replyWriter } from './reply-writer.ts';
 import type { Route } from './route.ts';
 import { ROLE_KINDS, roleOrigin, type UserRolesApiParts, userRoleRoutes } from './user-roles-api.ts';
 
@@ -26,6 +27,19 @@ const kind = z
 const KINDS = { kind };
 
 /** Roles of the database, which policies ask for (docs/authorization.md "What a policy knows"), and those of commands. */
+const holder = z
+  .object({
+    user: id,
+    display_name: z.string(),
+    external_id: z.string().nullable(),
+    role: z.string(),
+    origin: roleOrigin,
+    granted_at: time,
+    granted_by: z.string().nullable().describe('Null for roles of commands'),
+  })
+  .meta({ id: 'RoleHolder' });
+const writeHolder = replyWriter(holder);
+
 export const roles = resource('Roles', 'Roles that are used, and who holds them.', {
   list: {
     ...READ,
@@ -54,19 +68,7 @@ export const roles = resource('Roles', 'Roles that are used, and who holds them.
     summary: 'List the users who have a role',
     query: listOf({ ...KINDS, plugin: text('Id of the plugin whose role it is; of the kind plugin alone') }),
     replies: {
-      200: pageOf(
-        z
-          .object({
-            user: id,
-            display_name: z.string(),
-            external_id: z.string().nullable(),
-            role: z.string(),
-            origin: roleOrigin,
-            granted_at: time,
-            granted_by: z.string().nullable().describe('Null for roles of commands'),
-          })
-          .meta({ id: 'RoleHolder' }),
-      ),
+      200: pageOf(holder),
     },
   },
 });
@@ -102,7 +104,7 @@ const holders: Handle<typeof roles.holders, RolesApiParts> = async ({ db }, { pa
   const of = graphRole(role, query.kind, query.plugin);
   const load = (before: number, limit: number): Promise<Array<RoleHolder | GraphRoleHolder>> =>
     of === null ? listRoleHolders(db, role, before, limit) : listGraphRoleHolders(db, of, before, limit);
-  return { status: 200, json: await loadPage(query, load, ({ id: user, ...r }) => ({ user, role, ...r })) };
+  return { status: 200, json: await loadPage(query, load, h => writeHolder({ ...h, user: h.id, role })) };
 };
 
 /** Roles of users, and who has which. */

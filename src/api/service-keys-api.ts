@@ -11,7 +11,6 @@ import {
   listServiceKeys,
   revokeServiceKey,
   rotateServiceKey,
-  type ServiceKey,
 } from '../identity/service-keys.ts';
 import type { PluginRegistry } from '../plugins/registry.ts';
 import { actorOf } from './caller.ts';
@@ -22,6 +21,7 @@ import { describeAs } from './json-schema.ts';
 import { loadPage, pageOf } from './paging.ts';
 import { idParam } from './params.ts';
 import { page } from './query.ts';
+import { replyWriter } from './reply-writer.ts';
 import type { Route } from './route.ts';
 
 export type ServiceKeysApiParts = { db: Database; registry: PluginRegistry; prefix: string };
@@ -77,6 +77,7 @@ const serviceKey = z
     last_used_at: time.nullable(),
   })
   .meta({ id: 'ServiceKey' });
+const keyJson = replyWriter(serviceKey);
 const withSecret = serviceKey.extend({ key: z.string().describe('The credential: Authorization: Bearer <key>') });
 
 const path = '/api/admin/service-keys';
@@ -183,18 +184,6 @@ const revoke: Handle<typeof serviceKeys.revoke, ServiceKeysApiParts> = async ({ 
 
 export const serviceKeyRoutes = (parts: ServiceKeysApiParts): Route[] =>
   serve(serviceKeys, parts, { list, create, get, rotate, revoke });
-
-const keyJson = (k: ServiceKey) => ({
-  id: k.id,
-  name: k.name,
-  public: k.public,
-  scopes: k.scopes.map(s => ({ plugin_id: s.pluginId, trigger: s.trigger })),
-  created_at: k.createdAt,
-  rotated_at: k.rotatedAt,
-  old_secret_until: k.oldUntil,
-  expires_at: k.expiresAt,
-  last_used_at: k.lastUsedAt,
-});
 
 const unknownKey = (id: number): ServiceError => new ServiceError('not_found', `there is no service key ${id}`);
 

@@ -12,6 +12,7 @@ import { id, time } from './fields.ts';
 import { loadPage, pageOf } from './paging.ts';
 import { idParam } from './params.ts';
 import { noParameters, page } from './query.ts';
+import { replyWriter } from './reply-writer.ts';
 import type { Route } from './route.ts';
 import type { SessionCookies } from './session-cookies.ts';
 
@@ -185,13 +186,5 @@ export const sessionRoutes = (parts: SessionsParts): Route[] => [
 ];
 
 /** @param own id of the session that asks; null for another's */
-const sessionJson = (s: Session, own: number | null) => ({
-  id: s.id,
-  kind: s.kind,
-  created_at: s.createdAt,
-  last_used_at: s.lastUsedAt,
-  expires_at: s.expiresAt,
-  address: s.address,
-  user_agent: s.userAgent,
-  current: s.id === own,
-});
+const writeSession = replyWriter(session);
+const sessionJson = (s: Session, own: number | null) => writeSession({ ...s, current: s.id === own });

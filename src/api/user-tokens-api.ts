@@ -4,7 +4,7 @@ import { ServiceError } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
 import { NO_STORE } from '../http/message.ts';
 import { findAdmin } from '../identity/admin-accounts.ts';
-import { addUserToken, listUserTokens, revokeUserToken, type UserToken } from '../identity/user-tokens.ts';
+import { addUserToken, listUserTokens, revokeUserToken } from '../identity/user-tokens.ts';
 import { actorOf, actorOfUser, userSessionOf } from './caller.ts';
 import { resource } from './contract.ts';
 import { type Handle, serve } from './endpoint.ts';
@@ -12,6 +12,7 @@ import { endTime, id, time } from './fields.ts';
 import { loadPage, pageOf } from './paging.ts';
 import { idParam } from './params.ts';
 import { page } from './query.ts';
+import { replyWriter } from './reply-writer.ts';
 import type { Route } from './route.ts';
 
 export type UserTokensParts = { db: Database; userTokenPrefix: string };
@@ -147,11 +148,4 @@ export const userTokenRoutes = (parts: UserTokensParts): Route[] => [
   ...serve(userTokens, parts, { list, revoke }),
 ];
 
-const tokenJson = (t: UserToken) => ({
-  id: t.id,
-  name: t.name,
-  public: t.public,
-  created_at: t.createdAt,
-  expires_at: t.expiresAt,
-  last_used_at: t.lastUsedAt,
-});
+const tokenJson = replyWriter(userToken);

@@ -6,7 +6,7 @@ import type { Database } from '../db/database.ts';
 import { NO_STORE } from '../http/message.ts';
 import { findAdmin } from '../identity/admin-accounts.ts';
 import type { UserAttributes } from '../identity/user-attributes.ts';
-import { changeUser, createUser, findUser, type GlobalUser, listUsers, userState } from '../identity/users.ts';
+import { changeUser, createUser, findUser, listUsers } from '../identity/users.ts';
 import { findContact, listPositions, POSITION_KINDS } from '../university/positions.ts';
 import { actorOf } from './caller.ts';
 import { resource } from './contract.ts';
@@ -15,6 +15,7 @@ import { anyObject, id, time } from './fields.ts';
 import { loadPage, pageOf } from './paging.ts';
 import { idParam } from './params.ts';
 import { list as listOf, noParameters, text as textParam } from './query.ts';
+import { replyWriter } from './reply-writer.ts';
 import type { Route } from './route.ts';
 
 export type UsersApiParts = {
@@ -252,7 +253,7 @@ const change: Handle<typeof users.change, UsersApiParts> = async ({ db }, { body
 export const userRoutes = (parts: UsersApiParts): Route[] =>
   serve(users, parts, { list, create, get, university, change, export: exported, erase });
 
-const userJson = (u: GlobalUser) => ({ id: u.id, ...userState(u), created_at: u.createdAt, updated_at: u.updatedAt });
+const userJson = replyWriter(user);
 
 /** Members that were left out are left out again. */
 function attributesOf(b: z.infer<typeof attributes>): Partial<UserAttributes> {

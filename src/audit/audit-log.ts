@@ -1,5 +1,6 @@
 import type { Queryable } from '../db/database.ts';
 import { REMOVED_AT_ONCE } from '../db/remove-in-batches.ts';
+import { findRow, findRows, loadRow } from '../db/rows.ts';
 
 export const ACTOR_KINDS = ['admin', 'admin_key', 'import_key', 'user', 'anonymous', 'setup', 'command_line'] as const;
 
@@ -165,44 +166,32 @@ export async function appendAudit(client: Queryable, by: Actor, change: AuditCha
   );
 }
 
-type AuditSql = {
-  id: string;
-  at: Date;
-  actor_kind: Actor['kind'];
-  actor_user_id: string | null;
-  actor_key_id: string | null;
-  actor_name: string;
-  action: string;
-  object_type: AuditChange['objectType'];
-  object_id: string;
-  before: AuditState | null;
-  after: AuditState | null;
-  request_id: string;
+/** An entry as it is stored. */
+type StoredAudit = Omit<AuditEntry, 'actor'> & {
+  actorKind: Actor['kind'];
+  actorUserId: number | null;
+  actorKeyId: number | null;
+  actorName: string;
+  requestId: string;
   address: string;
 };
 
-const toEntry = (r: AuditSql): AuditEntry => ({
-  id: Number(r.id),
-  at: r.at,
-  action: r.action,
-  objectType: r.object_type,
-  objectId: r.object_id,
-  before: r.before,
-  after: r.after,
+const COLUMNS = `id, at, actor_kind, actor_user_id, actor_key_id, actor_name, action, object_type, object_id, before, after,
+  request_id, address`;
+
+const readEntry = ({ actorKeyId, actorKind, actorName, actorUserId, address, requestId, ...entry }: StoredAudit) => ({
+  ...entry,
   actor: {
-    kind: r.actor_kind,
-    userId: r.actor_user_id === null ? null : Number(r.actor_user_id),
-    ...(r.actor_key_id === null ? {} : { keyId: Number(r.actor_key_id) }),
-    name: r.actor_name,
-    requestId: r.request_id,
-    address: r.address,
+    ...{ kind: actorKind, userId: actorUserId, ...(actorKeyId === null ? {} : { keyId: actorKeyId }) },
+    ...{ name: actorName, requestId, address },
   },
 });
 
 /** Lists entries, newest first. */
 export async function listAudit(db: Queryable, f: AuditFilter): Promise<AuditEntry[]> {
-  const { rows } = await db.query<AuditSql>(
-    `SELECT * FROM audit_log
+  const rows = await findRows<StoredAudit>(
+    db,
+    `SELECT ${COLUMNS} FROM audit_log
      WHERE id < $1 AND ($3::text IS NULL OR action = $3) AND ($4::bigint IS NULL OR actor_user_id = $4)
        AND ($5::text IS NULL OR object_type = $5) AND ($6::text IS NULL OR object_id = $6)
        AND ($7::timestamptz IS NULL OR at >= $7) AND ($8::timestamptz IS NULL OR at < $8)
@@ -218,12 +207,12 @@ export async function listAudit(db: Queryable, f: AuditFilter): Promise<AuditEnt
       f.until ?? null,
     ],
   );
-  return rows.map(toEntry);
+  return rows.map(readEntry);
 }
 
 export async function findAuditEntry(db: Queryable, id: number): Promise<AuditEntry | undefined> {
-  const { rows } = await db.query<AuditSql>('SELECT * FROM audit_log WHERE id = $1', [id]);
-  return rows[0] === undefined ? undefined : toEntry(rows[0]);
+  const row = await findRow<StoredAudit>(db, `SELECT ${COLUMNS} FROM audit_log WHERE id = $1`, [id]);
+  return row === undefined ? undefined : readEntry(row);
 }
 
 /**
@@ -233,11 +222,11 @@ export async function findAuditEntry(db: Queryable, id: number): Promise<AuditEn
  */
 export async function removeOldAudit(db: Queryable, ageMs: number): Promise<number> {
   for (let removed = 0; ; ) {
-    const { rows } = await db.query<{ removed: string }>(
+    const { removed: now } = await loadRow<{ removed: number }>(
+      db,
       "SELECT audit_log_remove_old($1 * interval '1 ms', $2) AS removed",
       [ageMs, REMOVED_AT_ONCE],
     );
-    const now = Number(rows[0]?.removed ?? 0);
     removed += now;
     if (now < REMOVED_AT_ONCE) return removed;
   }
@@ -256,11 +245,8 @@ export async function eraseAuditOf(
   userId: number | null,
   externalId: string | null,
 ): Promise<number> {
-  const { rows } = await client.query<{ erased: string }>('SELECT audit_erase_person($1, $2) AS erased', [
-    userId,
-    externalId,
-  ]);
-  return Number(rows[0]?.erased);
+  const statement = 'SELECT audit_erase_person($1, $2) AS erased';
+  return (await loadRow<{ erased: number }>(client, statement, [userId, externalId])).erased;
 }
 
 /** PostgreSQL's code for a lock that was not had in time. */
@@ -273,8 +259,7 @@ const LOCK_NOT_AVAILABLE = '55P03';
  */
 export async function sealAudit(db: Queryable): Promise<number> {
   try {
-    const { rows } = await db.query<{ sealed: string }>('SELECT audit_seal() AS sealed');
-    return Number(rows[0]?.sealed);
+    return (await loadRow<{ sealed: number }>(db, 'SELECT audit_seal() AS sealed')).sealed;
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === LOCK_NOT_AVAILABLE) return 0;
     throw error;
@@ -285,8 +270,5 @@ export type BrokenSeal = { firstId: number; lastId: number; sealedAt: Date };
 
 /** Seals that do not fit their entries: some were changed, added or taken out. */
 export async function findBrokenSeals(db: Queryable): Promise<BrokenSeal[]> {
-  const { rows } = await db.query<{ first_id: string; last_id: string; sealed_at: Date }>(
-    'SELECT first_id, last_id, sealed_at FROM audit_broken_seals() LIMIT 100',
-  );
-  return rows.map(r => ({ firstId: Number(r.first_id), lastId: Number(r.last_id), sealedAt: r.sealed_at }));
+  return await findRows<BrokenSeal>(db, 'SELECT first_id, last_id, sealed_at FROM audit_broken_seals() LIMIT 100');
 }

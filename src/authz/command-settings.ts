@@ -2,6 +2,7 @@ import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts'
 import { type BoundedCache, boundedCache } from '../base/bounded-cache.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
+import { findRows } from '../db/rows.ts';
 
 /** Channel on which hosts of one database tell each other that a command's settings changed; the payload names it. */
 export const COMMAND_CHANGED = 'command_changed';
@@ -40,32 +41,15 @@ export function guardText(s: CommandSettings): string {
   ].join(' and ');
 }
 
-type CommandSql = {
-  command: string;
-  enabled: boolean;
-  policy_expression: string;
-  system_role: string | null;
-  global_roles: string[];
-  plugin_role: string | null;
-  record: boolean;
-};
-
 /** Stored settings of a plugin's commands by name. */
 export async function loadCommandSettings(db: Queryable, pluginId: string): Promise<Map<string, CommandSettings>> {
-  const { rows } = await db.query<CommandSql>('SELECT * FROM plugin_command_settings WHERE plugin_id = $1', [pluginId]);
-  return new Map(
-    rows.map(r => [
-      r.command,
-      {
-        enabled: r.enabled,
-        policyExpression: r.policy_expression,
-        systemRole: r.system_role,
-        globalRoles: r.global_roles,
-        pluginRole: r.plugin_role,
-        record: r.record,
-      },
-    ]),
+  const rows = await findRows<CommandSettings & { command: string }>(
+    db,
+    `SELECT command, enabled, policy_expression, system_role, global_roles, plugin_role, record
+     FROM plugin_command_settings WHERE plugin_id = $1`,
+    [pluginId],
   );
+  return new Map(rows.map(({ command, ...settings }) => [command, settings]));
 }
 
 /**

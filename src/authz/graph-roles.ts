@@ -1,6 +1,7 @@
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
+import { findRows } from '../db/rows.ts';
 import { pluginRoleId } from '../graph/graph-ids.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import type { Tuple } from '../graph/tuple.ts';
@@ -107,22 +108,23 @@ export async function listGraphRoleNames(
   db: Queryable,
   kind: GraphRole['kind'],
 ): Promise<Array<GraphRole & { holders: number; imported: boolean }>> {
-  const { rows } = await db.query<{ id: string; holders: string; imported: boolean }>(
+  const rows = await findRows<{ id: string; holders: number; imported: boolean }>(
+    db,
     `SELECT a.resource_id AS id, count(*) AS holders, bool_or(a.origin = 'import') AS imported
      FROM ${HOLDERS} GROUP BY a.resource_id ORDER BY a.resource_id LIMIT ${LISTED_MAX}`,
     [`${kind}_role`],
   );
-  return rows.map(r => ({ ...roleOf(kind, r.id), holders: Number(r.holders), imported: r.imported }));
+  return rows.map(({ id, ...of }) => ({ ...roleOf(kind, id), ...of }));
 }
 
 /** A user who has a role; the graph does not say who gave it. */
 export type GraphRoleHolder = {
   id: number;
-  display_name: string;
-  external_id: string;
+  displayName: string;
+  externalId: string;
   origin: Origin;
-  granted_at: Date;
-  granted_by: null;
+  grantedAt: Date;
+  grantedBy: null;
 };
 
 /** Lists the holders of a role, newest users first. */
@@ -133,10 +135,10 @@ export async function listGraphRoleHolders(
   limit: number,
 ): Promise<GraphRoleHolder[]> {
   const { resourceId, resourceType } = roleObject(role);
-  const { rows } = await db.query<GraphRoleHolder & { id: string }>(
+  return await findRows<GraphRoleHolder>(
+    db,
     `SELECT u.id, u.display_name, u.external_id, a.origin, a.created_at AS granted_at, NULL AS granted_by
      FROM ${HOLDERS} AND a.resource_id = $2 AND u.id < $3 ORDER BY u.id DESC LIMIT $4`,
     [resourceType, resourceId, before, limit],
   );
-  return rows.map(r => ({ ...r, id: Number(r.id) }));
 }

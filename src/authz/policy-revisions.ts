@@ -1,5 +1,6 @@
 import type { Actor } from '../audit/audit-log.ts';
 import type { Queryable } from '../db/database.ts';
+import { findRow, findRows } from '../db/rows.ts';
 
 /** The trigger or command a policy belongs to. */
 export type PolicyOwner = { pluginId: string; kind: 'trigger' | 'command'; name: string };
@@ -12,22 +13,6 @@ export type PolicyRevision = {
   authorName: string;
   at: Date;
 };
-
-type RevisionSql = {
-  id: string;
-  expression: string;
-  author_user_id: string | null;
-  author_name: string;
-  at: Date;
-};
-
-const toRevision = (r: RevisionSql): PolicyRevision => ({
-  id: Number(r.id),
-  expression: r.expression,
-  authorUserId: r.author_user_id === null ? null : Number(r.author_user_id),
-  authorName: r.author_name,
-  at: r.at,
-});
 
 /**
  * Stores a revision of a policy, in the transaction that changes the policy. An empty expression means that it was
@@ -48,19 +33,19 @@ export async function listRevisions(
   before: number,
   limit: number,
 ): Promise<PolicyRevision[]> {
-  const { rows } = await db.query<RevisionSql>(
+  return await findRows<PolicyRevision>(
+    db,
     `SELECT id, expression, author_user_id, author_name, at FROM policy_revisions
      WHERE plugin_id = $1 AND kind = $2 AND name = $3 AND id < $4 ORDER BY id DESC LIMIT $5`,
     [of.pluginId, of.kind, of.name, before, limit],
   );
-  return rows.map(toRevision);
 }
 
 export async function findRevision(db: Queryable, of: PolicyOwner, id: number): Promise<PolicyRevision | undefined> {
-  const { rows } = await db.query<RevisionSql>(
+  return await findRow<PolicyRevision>(
+    db,
     `SELECT id, expression, author_user_id, author_name, at FROM policy_revisions
      WHERE plugin_id = $1 AND kind = $2 AND name = $3 AND id = $4`,
     [of.pluginId, of.kind, of.name, id],
   );
-  return rows[0] === undefined ? undefined : toRevision(rows[0]);
 }

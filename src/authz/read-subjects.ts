@@ -1,4 +1,5 @@
 import type { Queryable } from '../db/database.ts';
+import { findRows } from '../db/rows.ts';
 import { withoutGroups } from './policy.ts';
 import { FACTS, type FactsSql, factsOf, type SubjectContext } from './subject-context.ts';
 
@@ -69,13 +70,12 @@ export async function readSubjects(db: Queryable, which: Which, withGroups: bool
   });
 }
 
-type NameSql = { id: string; external_id: string | null; display_name: string; groups: string[] };
-
 /** The names of users, in the order of their ids, as far as they are still there. */
 export async function nameSubjects(db: Queryable, ids: readonly number[]): Promise<SubjectName[]> {
   if (ids.length === 0) return [];
-  const { rows } = await db.query<NameSql>(
-    `SELECT u.id, u.external_id, u.display_name, ${GROUPS} FROM global_users u WHERE u.id = ANY($1::bigint[]) ORDER BY u.id`,
+  const rows = await findRows<Omit<SubjectName, 'groups'> & { groups: string[] }>(
+    db,
+    `SELECT u.id, coalesce(u.external_id, '') AS external_id, u.display_name, ${GROUPS} FROM global_users u WHERE u.id = ANY($1::bigint[]) ORDER BY u.id`,
     [ids],
   );
   const known = await db.query<{ external_id: string; name: string }>(
@@ -84,9 +84,7 @@ export async function nameSubjects(db: Queryable, ids: readonly number[]): Promi
   );
   const names = new Map(known.rows.map(g => [g.external_id, g.name]));
   return rows.map(r => ({
-    id: Number(r.id),
-    displayName: r.display_name,
-    externalId: r.external_id ?? '',
+    ...r,
     groups: r.groups.map(id => ({ id, name: names.get(id) ?? id })),
   }));
 }

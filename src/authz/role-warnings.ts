@@ -1,7 +1,9 @@
 import { IMPORTED_ROLES } from '../base/imported-roles.ts';
 import { didYouMean } from '../base/nearest-name.ts';
 import type { Queryable } from '../db/database.ts';
+import { findRows } from '../db/rows.ts';
 import { pluginRoleId } from '../graph/graph-ids.ts';
+import type { CommandSettings } from './command-settings.ts';
 import { type GraphRole, roleObject } from './graph-roles.ts';
 import { compilePolicy } from './policy.ts';
 import { type ASTNode, childrenOf, PolicyError } from './policy-ast.ts';
@@ -73,13 +75,6 @@ export async function grantWarning(db: Queryable, userId: number, role: string):
   return `no policy asks for the role "${role}" and no other user has it${didYouMean(role, known)}`;
 }
 
-type CommandRolesSql = {
-  plugin_id: string;
-  system_role: string | null;
-  global_roles: string[];
-  plugin_role: string | null;
-};
-
 /** Object ids of one kind of role that have a member other than the given user. */
 async function heldObjects(db: Queryable, type: string, besideExternalId: string | null): Promise<string[]> {
   const { rows } = await db.query<{ resource_id: string }>(
@@ -111,14 +106,14 @@ export async function commandRoleWarning(db: Queryable, role: GraphRole): Promis
 export async function graphGrantWarning(db: Queryable, externalId: string, role: GraphRole): Promise<string | null> {
   const { resourceId, resourceType } = roleObject(role);
   const held = await heldObjects(db, resourceType, externalId);
-  const { rows } = await db.query<CommandRolesSql>(
-    'SELECT plugin_id, system_role, global_roles, plugin_role FROM plugin_command_settings',
-  );
+  const rows = await findRows<
+    Pick<CommandSettings, 'systemRole' | 'globalRoles' | 'pluginRole'> & { pluginId: string }
+  >(db, 'SELECT plugin_id, system_role, global_roles, plugin_role FROM plugin_command_settings');
   const asked = rows.flatMap(r => {
-    if (role.kind === 'global') return r.global_roles;
-    const name = role.kind === 'system' ? r.system_role : r.plugin_role;
+    if (role.kind === 'global') return r.globalRoles;
+    const name = role.kind === 'system' ? r.systemRole : r.pluginRole;
     if (name === null) return [];
-    return [role.kind === 'plugin' ? pluginRoleId(r.plugin_id, name) : name];
+    return [role.kind === 'plugin' ? pluginRoleId(r.pluginId, name) : name];
   });
   const known = [...new Set([...held, ...asked])];
   if (known.includes(resourceId)) return null;

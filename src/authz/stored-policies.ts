@@ -1,19 +1,19 @@
 import type { Queryable } from '../db/database.ts';
+import { findRows } from '../db/rows.ts';
 import { compilePolicy } from './policy.ts';
 import { PolicyError } from './policy-ast.ts';
 import type { PolicyOwner } from './policy-revisions.ts';
 
-type PolicySql = { plugin_id: string; kind: PolicyOwner['kind']; name: string; expression: string };
-
 /** Lists all stored policies with the trigger or command they belong to. */
 export async function listStoredPolicies(db: Queryable): Promise<Array<{ of: PolicyOwner; expression: string }>> {
-  const { rows } = await db.query<PolicySql>(
+  const rows = await findRows<PolicyOwner & { expression: string }>(
+    db,
     `SELECT plugin_id, 'trigger' AS kind, trigger_name AS name, policy_expression AS expression
        FROM plugin_trigger_settings WHERE policy_expression <> ''
      UNION ALL
      SELECT plugin_id, 'command', command, policy_expression FROM plugin_command_settings WHERE policy_expression <> ''`,
   );
-  return rows.map(r => ({ of: { pluginId: r.plugin_id, kind: r.kind, name: r.name }, expression: r.expression }));
+  return rows.map(({ expression, ...of }) => ({ of, expression }));
 }
 
 /** Policies compiled before other work gets a turn. */

@@ -17,12 +17,12 @@ import {
   withCopyClient,
 } from '../db/table-copy.ts';
 import { endAllPasswordless, failPendingMails } from '../identity/admin-accounts.ts';
-import { expireAdminKeys } from '../identity/admin-keys.ts';
+import { adminKeys } from '../identity/admin-keys.ts';
 import { endChallenges } from '../identity/challenges.ts';
 import { endPluginLogins } from '../identity/plugin-sessions.ts';
-import { expireServiceKeys } from '../identity/service-keys.ts';
+import { serviceKeys } from '../identity/service-keys.ts';
 import { endAllSessions } from '../identity/sessions.ts';
-import { expireUserTokens } from '../identity/user-tokens.ts';
+import { userTokens } from '../identity/user-tokens.ts';
 import { findSecretKey, fingerprintOf } from '../plugins/secret-key.ts';
 import { holderText } from '../supervisor/data-lock.ts';
 import { startPostgres } from '../supervisor/embedded-postgres.ts';
@@ -98,9 +98,9 @@ async function endCredentials(client: CopyClient): Promise<Ended> {
   await endAllPasswordless(client);
   return {
     sessions: await endAllSessions(client),
-    tokens: await expireUserTokens(client),
-    serviceKeys: await expireServiceKeys(client),
-    adminKeys: await expireAdminKeys(client),
+    tokens: await userTokens.expireAll(client),
+    serviceKeys: await serviceKeys.expireAll(client),
+    adminKeys: await adminKeys.expireAll(client),
   };
 }
 

@@ -20,12 +20,24 @@ export type Database = {
   close(): Promise<void>;
 };
 
-const [JSON_OID, JSONB_OID] = [114, 3802];
+const [INT8_OID, JSON_OID, JSONB_OID] = [20, 114, 3802];
 
 /** Readers of columns for a query whose JSON keeps the digits of its numbers (base/exact-json.ts). */
 export const EXACT_JSON_TYPES: pg.CustomTypesConfig = {
   getTypeParser: (oid, format) =>
     oid === JSON_OID || oid === JSONB_OID ? parseExactJson : pg.types.getTypeParser(oid, format),
+};
+
+/** @throws Error for an integer that a number cannot hold: no id and no count of ours is that large */
+function readInt8(text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value)) throw new Error(`bug: the integer ${text} is read as a number`);
+  return value;
+}
+
+/** Readers of columns for a query whose int8 are numbers. */
+export const INT8_AS_NUMBER: pg.CustomTypesConfig = {
+  getTypeParser: (oid, format) => (oid === INT8_OID ? readInt8 : pg.types.getTypeParser(oid, format)),
 };
 
 /** How long a connection that may be dead can stay in use. */

@@ -1,5 +1,6 @@
 import { Gatherer } from '../base/gatherer.ts';
 import type { Queryable } from './database.ts';
+import { findRows } from './rows.ts';
 
 /** Lookups that one statement answers. */
 const LOOKUPS_MAX = 200;
@@ -13,14 +14,14 @@ export type RowLookupOptions<Row> = {
   name: string;
   /** The statement; its one parameter is an array of values. */
   text: string;
-  /** The key a row was looked up by. */
+  /** The key a row was looked up by; the row as `findRows` reads it. */
   keyOf(row: Row): string;
   /** The value of a key in the statement; without it, the key. */
   toValue?(key: string): unknown;
 };
 
 /** Finds rows by a value that no two rows share. Lookups of one event-loop turn are one statement. */
-export class RowLookup<Row extends Record<keyof Row, unknown>> {
+export class RowLookup<Row> {
   readonly #options: RowLookupOptions<Row>;
   readonly #gatherers = new WeakMap<Queryable, Gatherer<Lookup<Row>>>();
 
@@ -48,7 +49,7 @@ export class RowLookup<Row extends Record<keyof Row, unknown>> {
       async run(_group, batch) {
         try {
           const keys = [...new Set(batch.map(l => l.key))];
-          const { rows } = await db.query<Row>({ name, text, values: [keys.map(toValue)] });
+          const rows = await findRows<Row>(db, { name, text, values: [keys.map(toValue)] });
           const found = new Map(rows.map(row => [keyOf(row), row]));
           for (const { key, resolve } of batch) resolve(found.get(key));
         } catch (error) {

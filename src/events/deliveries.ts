@@ -1,6 +1,7 @@
 import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
-import { type EventSql, type StoredEvent, toEvent } from './event.ts';
+import { findRows } from '../db/rows.ts';
+import type { StoredEvent } from './event.ts';
 
 export const DELIVERY_STATES = ['waiting', 'delivered', 'dead'] as const;
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
@@ -28,7 +29,8 @@ export async function appendDeliveries(
  * however much waits on each. A wait that is longer than any is was begun before the clock was set back: it is over.
  */
 export async function listLines(db: Queryable): Promise<Array<Line & { dueMs: number }>> {
-  const { rows } = await db.query<{ subscription_id: string; plugin_id: string; due_ms: number }>(
+  return await findRows<Line & { dueMs: number }>(
+    db,
     `WITH RECURSIVE heads AS (
        (SELECT subscription_id, plugin_id, next_at FROM event_deliveries WHERE state = 'waiting'
         ORDER BY subscription_id, plugin_id, event_id LIMIT 1)
@@ -43,7 +45,6 @@ export async function listLines(db: Queryable): Promise<Array<Line & { dueMs: nu
      FROM heads h JOIN event_subscriptions s ON s.id = h.subscription_id AND s.enabled ORDER BY h.next_at`,
     [LIMITS.eventRetryMsMax],
   );
-  return rows.map(r => ({ subscriptionId: Number(r.subscription_id), pluginId: r.plugin_id, dueMs: r.due_ms }));
 }
 
 /** The first events of a line, with how often each was tried. */
@@ -52,12 +53,13 @@ export async function listWaiting(
   line: Line,
   limit: number,
 ): Promise<Array<{ event: StoredEvent; attempts: number }>> {
-  const { rows } = await db.query<EventSql & { attempts: number }>(
+  const rows = await findRows<StoredEvent & { attempts: number }>(
+    db,
     `SELECT e.*, d.attempts FROM event_deliveries d JOIN events e ON e.id = d.event_id
      WHERE d.subscription_id = $1 AND d.plugin_id = $2 AND d.state = 'waiting' ORDER BY d.event_id LIMIT $3`,
     [line.subscriptionId, line.pluginId, limit],
   );
-  return rows.map(r => ({ event: toEvent(r), attempts: r.attempts }));
+  return rows.map(({ attempts, ...event }) => ({ event, attempts }));
 }
 
 export async function setDelivered(
@@ -135,30 +137,15 @@ export async function listDeliveries(
   before: number,
   limit: number,
 ): Promise<Delivery[]> {
-  const { rows } = await db.query<
-    EventSql & {
-      state: DeliveryState;
-      attempts: number;
-      next_at: Date;
-      last_status: number | null;
-      last_error: string;
-      ended_at: Date | null;
-    }
-  >(
+  const rows = await findRows<StoredEvent & Omit<Delivery, 'event'>>(
+    db,
     `SELECT e.*, d.state, d.attempts, d.next_at, d.last_status, d.last_error, d.ended_at
      FROM event_deliveries d JOIN events e ON e.id = d.event_id
      WHERE d.subscription_id = $1 AND ($2::text IS NULL OR d.state = $2) AND d.event_id < $3 ORDER BY d.event_id DESC LIMIT $4`,
     [subscriptionId, state, before, limit],
   );
-  return rows.map(r => ({
-    id: Number(r.id),
-    event: toEvent(r),
-    state: r.state,
-    attempts: r.attempts,
-    nextAt: r.next_at,
-    lastStatus: r.last_status,
-    lastError: r.last_error,
-    endedAt: r.ended_at,
+  return rows.map(({ attempts, endedAt, lastError, lastStatus, nextAt, state, ...event }) => ({
+    ...{ id: event.id, event, state, attempts, nextAt, lastStatus, lastError, endedAt },
   }));
 }
 
@@ -167,13 +154,14 @@ export async function countDeliveries(
   db: Queryable,
   ids: readonly number[],
 ): Promise<Map<number, Record<DeliveryState, number>>> {
-  const { rows } = await db.query<{ subscription_id: string; waiting: number; delivered: number; dead: number }>(
+  const rows = await findRows<Record<DeliveryState | 'subscriptionId', number>>(
+    db,
     `SELECT subscription_id, count(*) FILTER (WHERE state = 'waiting')::int AS waiting,
        count(*) FILTER (WHERE state = 'delivered')::int AS delivered, count(*) FILTER (WHERE state = 'dead')::int AS dead
      FROM event_deliveries WHERE subscription_id = ANY ($1) GROUP BY subscription_id`,
     [ids],
   );
-  return new Map(rows.map(({ subscription_id, ...counts }) => [Number(subscription_id), counts]));
+  return new Map(rows.map(({ subscriptionId, ...counts }) => [subscriptionId, counts]));
 }
 
 /** Deliveries that wait, those that died within a day, and for how many seconds the oldest has waited; for metrics. */

@@ -12,28 +12,6 @@ export type StoredEvent = {
   at: Date;
 };
 
-export type EventSql = {
-  id: string;
-  event_id: string;
-  plugin_id: string;
-  type: string;
-  data: string;
-  request_id: string;
-  traceparent: string;
-  at: Date;
-};
-
-export const toEvent = (r: EventSql): StoredEvent => ({
-  id: Number(r.id),
-  eventId: r.event_id,
-  pluginId: r.plugin_id,
-  type: r.type,
-  data: r.data,
-  requestId: r.request_id,
-  traceparent: r.traceparent,
-  at: r.at,
-});
-
 /**
  * The event as subscribers get it (CloudEvents 1.0.2, JSON format, with the extension Distributed Tracing); `data` stands in it as it was published.
  */

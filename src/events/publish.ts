@@ -1,8 +1,9 @@
 import type { Queryable } from '../db/database.ts';
 import { lockNamedForTransaction } from '../db/locks.ts';
 import { removeInBatches } from '../db/remove-in-batches.ts';
+import { findRow, findRows, loadRow } from '../db/rows.ts';
 import { appendDeliveries } from './deliveries.ts';
-import { type EventSql, type StoredEvent, toEvent } from './event.ts';
+import type { StoredEvent } from './event.ts';
 
 /** Events of plugins as CloudEvents 1.0 (docs/events.md). */
 
@@ -42,39 +43,36 @@ export type EventFilter = { pluginId?: string; type?: string };
 
 /** Events, the newest first. */
 export async function listEvents(db: Queryable, f: EventFilter, before: number, limit: number): Promise<StoredEvent[]> {
-  const { rows } = await db.query<EventSql>(
+  return await findRows<StoredEvent>(
+    db,
     `SELECT * FROM events WHERE id < $1 AND ($2::text IS NULL OR plugin_id = $2) AND ($3::text IS NULL OR type = $3)
      ORDER BY id DESC LIMIT $4`,
     [before, f.pluginId ?? null, f.type ?? null, limit],
   );
-  return rows.map(toEvent);
 }
 
 /** @param eventId the id under which subscribers get it */
 export async function findEvent(db: Queryable, eventId: string): Promise<StoredEvent | undefined> {
-  const { rows } = await db.query<EventSql>('SELECT * FROM events WHERE event_id = $1', [eventId]);
-  return rows[0] === undefined ? undefined : toEvent(rows[0]);
+  return await findRow<StoredEvent>(db, 'SELECT * FROM events WHERE event_id = $1', [eventId]);
 }
 
 /** Numbers of events behind one, the oldest first. */
 export async function eventIdsAfter(db: Queryable, after: number, limit: number): Promise<number[]> {
-  const { rows } = await db.query<{ id: string }>('SELECT id FROM events WHERE id > $1 ORDER BY id LIMIT $2', [
+  const rows = await findRows<{ id: number }>(db, 'SELECT id FROM events WHERE id > $1 ORDER BY id LIMIT $2', [
     after,
     limit,
   ]);
-  return rows.map(r => Number(r.id));
+  return rows.map(r => r.id);
 }
 
 /** Events of these numbers, the oldest first. */
 export async function listEventsByIds(db: Queryable, ids: readonly number[]): Promise<StoredEvent[]> {
-  const { rows } = await db.query<EventSql>('SELECT * FROM events WHERE id = ANY ($1) ORDER BY id', [ids]);
-  return rows.map(toEvent);
+  return await findRows<StoredEvent>(db, 'SELECT * FROM events WHERE id = ANY ($1) ORDER BY id', [ids]);
 }
 
 /** Number of the last event; 0 when there is none. */
 export async function lastEventId(db: Queryable): Promise<number> {
-  const { rows } = await db.query<{ id: string | null }>('SELECT max(id) AS id FROM events');
-  return Number(rows[0]?.id ?? 0);
+  return (await loadRow<{ id: number | null }>(db, 'SELECT max(id) AS id FROM events')).id ?? 0;
 }
 
 /** Old events are forgotten, when no subscriber waits for them any more. @returns how many */

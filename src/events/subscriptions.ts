@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
 import type { Queryable } from '../db/database.ts';
+import { findRow, findRows, loadRow } from '../db/rows.ts';
 import type { SecretBox } from '../plugins/secret-box.ts';
 
 /** Subscribers to events: webhooks an administrator has registered (docs/events.md). */
@@ -20,30 +21,7 @@ export type Subscription = {
 
 export type SubscriptionFields = Pick<Subscription, 'name' | 'url' | 'types' | 'plugins' | 'enabled'>;
 
-type SubscriptionSql = {
-  id: string;
-  name: string;
-  url: string;
-  secret: Buffer;
-  types: string[];
-  plugins: string[];
-  enabled: boolean;
-  disabled_why: string;
-  created_at: Date;
-  updated_at: Date;
-};
-
-const toSubscription = (r: SubscriptionSql): Subscription => ({
-  id: Number(r.id),
-  name: r.name,
-  url: r.url,
-  types: r.types,
-  plugins: r.plugins,
-  enabled: r.enabled,
-  disabledWhy: r.disabled_why,
-  createdAt: r.created_at,
-  updatedAt: r.updated_at,
-});
+const COLUMNS = 'id, name, url, types, plugins, enabled, disabled_why, created_at, updated_at';
 
 const stateOf = (f: SubscriptionFields): AuditState => ({
   name: f.name,
@@ -68,12 +46,11 @@ export async function addSubscription(
   by: Actor,
 ): Promise<{ subscription: Subscription; secret: string }> {
   const secret = makeSecret();
-  const { rows } = await client.query<SubscriptionSql>(
-    `INSERT INTO event_subscriptions (name, url, secret, types, plugins, enabled) VALUES ($1, $2, $3, $4, $5, $6) RETURNING *`,
+  const subscription = await loadRow<Subscription>(
+    client,
+    `INSERT INTO event_subscriptions (name, url, secret, types, plugins, enabled) VALUES ($1, $2, $3, $4, $5, $6) RETURNING ${COLUMNS}`,
     [f.name, f.url, box.seal(secret, owner(f.url)), f.types, f.plugins, f.enabled],
   );
-  if (rows[0] === undefined) throw new Error('INSERT returned no row');
-  const subscription = toSubscription(rows[0]);
   await appendAudit(client, by, {
     action: 'event.subscribe',
     objectType: 'event_subscription',
@@ -96,20 +73,20 @@ export async function changeSubscription(
   newSecret: boolean,
   by: Actor,
 ): Promise<{ subscription: Subscription; secret: string | null } | undefined> {
-  const { rows } = await client.query<SubscriptionSql>('SELECT * FROM event_subscriptions WHERE id = $1 FOR UPDATE', [
-    id,
-  ]);
-  if (rows[0] === undefined) return undefined;
-  const before = toSubscription(rows[0]);
+  const before = await findRow<Subscription>(
+    client,
+    `SELECT ${COLUMNS} FROM event_subscriptions WHERE id = $1 FOR UPDATE`,
+    [id],
+  );
+  if (before === undefined) return undefined;
   const f = { ...before, ...change };
   const secret = newSecret || f.url !== before.url ? makeSecret() : null;
-  const changed = await client.query<SubscriptionSql>(
+  const subscription = await loadRow<Subscription>(
+    client,
     `UPDATE event_subscriptions SET name = $2, url = $3, types = $4, plugins = $5, enabled = $6, secret = coalesce($7, secret),
-       disabled_why = CASE WHEN $6 THEN '' ELSE disabled_why END, updated_at = now() WHERE id = $1 RETURNING *`,
+       disabled_why = CASE WHEN $6 THEN '' ELSE disabled_why END, updated_at = now() WHERE id = $1 RETURNING ${COLUMNS}`,
     [id, f.name, f.url, f.types, f.plugins, f.enabled, secret === null ? null : box.seal(secret, owner(f.url))],
   );
-  const row = changed.rows[0];
-  if (row === undefined) throw new Error('UPDATE returned no row');
   await appendAudit(client, by, {
     action: 'event.change_subscription',
     objectType: 'event_subscription',
@@ -117,35 +94,36 @@ export async function changeSubscription(
     before: stateOf(before),
     after: { ...stateOf(f), ...(secret === null ? {} : { new_secret: true }) },
   });
-  return { subscription: toSubscription(row), secret };
+  return { subscription, secret };
 }
 
 /** Removes a subscription with all it was still to be told. @returns whether there was one */
 export async function removeSubscription(client: Queryable, id: number, by: Actor): Promise<boolean> {
-  const { rows } = await client.query<SubscriptionSql>('DELETE FROM event_subscriptions WHERE id = $1 RETURNING *', [
-    id,
-  ]);
-  if (rows[0] === undefined) return false;
+  const removed = await findRow<Subscription>(
+    client,
+    `DELETE FROM event_subscriptions WHERE id = $1 RETURNING ${COLUMNS}`,
+    [id],
+  );
+  if (removed === undefined) return false;
   await appendAudit(client, by, {
     action: 'event.unsubscribe',
     objectType: 'event_subscription',
     objectId: String(id),
-    before: stateOf(toSubscription(rows[0])),
+    before: stateOf(removed),
   });
   return true;
 }
 
 export async function findSubscription(db: Queryable, id: number): Promise<Subscription | undefined> {
-  const { rows } = await db.query<SubscriptionSql>('SELECT * FROM event_subscriptions WHERE id = $1', [id]);
-  return rows[0] === undefined ? undefined : toSubscription(rows[0]);
+  return await findRow<Subscription>(db, `SELECT ${COLUMNS} FROM event_subscriptions WHERE id = $1`, [id]);
 }
 
 export async function listSubscriptions(db: Queryable, before: number, limit: number): Promise<Subscription[]> {
-  const { rows } = await db.query<SubscriptionSql>(
-    'SELECT * FROM event_subscriptions WHERE id < $1 ORDER BY id DESC LIMIT $2',
+  return await findRows<Subscription>(
+    db,
+    `SELECT ${COLUMNS} FROM event_subscriptions WHERE id < $1 ORDER BY id DESC LIMIT $2`,
     [before, limit],
   );
-  return rows.map(toSubscription);
 }
 
 /**
@@ -158,8 +136,11 @@ export async function findTarget(
   box: SecretBox,
   id: number,
 ): Promise<{ url: string; secret: string } | undefined> {
-  const { rows } = await db.query<SubscriptionSql>('SELECT * FROM event_subscriptions WHERE id = $1 AND enabled', [id]);
-  const [row] = rows;
+  const row = await findRow<{ url: string; secret: Buffer }>(
+    db,
+    'SELECT url, secret FROM event_subscriptions WHERE id = $1 AND enabled',
+    [id],
+  );
   return row === undefined ? undefined : { url: row.url, secret: box.open(row.secret, owner(row.url)) };
 }
 
@@ -175,8 +156,11 @@ export async function switchOff(db: Queryable, id: number, why: string): Promise
 export async function listSealedSubscriptionSecrets(
   client: Queryable,
 ): Promise<Array<{ id: number; name: string; secret: Buffer; owner: string }>> {
-  const { rows } = await client.query<SubscriptionSql>('SELECT * FROM event_subscriptions ORDER BY id FOR UPDATE');
-  return rows.map(r => ({ id: Number(r.id), name: r.name, secret: r.secret, owner: owner(r.url) }));
+  const rows = await findRows<{ id: number; name: string; url: string; secret: Buffer }>(
+    client,
+    'SELECT id, name, url, secret FROM event_subscriptions ORDER BY id FOR UPDATE',
+  );
+  return rows.map(({ url, ...r }) => ({ ...r, owner: owner(url) }));
 }
 
 /** Replaces the stored secret of a subscription. */

@@ -2,7 +2,8 @@ import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
 import { RowLookup } from '../db/row-lookup.ts';
-import type { FileDescription, FileType } from './file-kind.ts';
+import { findRow, findRows, loadRow } from '../db/rows.ts';
+import type { FileDescription } from './file-kind.ts';
 
 /** Where the bytes of a file lie. */
 export type StoreKind = 'disk' | 's3';
@@ -57,46 +58,17 @@ export type FileQuotas = {
 
 export type FileUsage = { pluginId: string; userId: number | null; files: number; pending: number; bytes: number };
 
-type FileSql = {
-  id: string;
-  plugin_id: string;
-  user_id: string | null;
-  chat: string | null;
-  name: string;
-  mime_type: string;
-  file_type: FileType;
-  size: string;
-  state: FileRecord['state'];
-  store: StoreKind;
-  digest: string | null;
-  cancelled_at: Date | null;
-  created_at: Date;
-  expires_at: Date | null;
-};
-const BY_ID = new RowLookup<FileSql>({
+const COLUMNS = `id, plugin_id, user_id, chat, name, mime_type, file_type, size, state, store, digest,
+  cancelled_at IS NOT NULL AS cancelled, created_at, expires_at`;
+
+const BY_ID = new RowLookup<FileRecord>({
   name: 'file.find',
-  text: 'SELECT * FROM files WHERE id = ANY ($1::text[])',
+  text: `SELECT ${COLUMNS} FROM files WHERE id = ANY ($1::text[])`,
   keyOf: row => row.id,
 });
 
-type UsageSql = { plugin_id: string; user_id: string; files: string; pending: string; bytes: string };
-
-const toRecord = (r: FileSql): FileRecord => ({
-  id: r.id,
-  pluginId: r.plugin_id,
-  userId: r.user_id === null ? null : Number(r.user_id),
-  chat: r.chat,
-  name: r.name,
-  mimeType: r.mime_type,
-  fileType: r.file_type,
-  size: Number(r.size),
-  state: r.state,
-  store: r.store,
-  digest: r.digest,
-  cancelled: r.cancelled_at !== null,
-  createdAt: r.created_at,
-  expiresAt: r.expires_at,
-});
+/** A row of `file_usage`; the user may be one of those below. */
+type UsageRow = FileUsage & { userId: number };
 
 /** The user id of the row that counts the files of all users together. */
 const ALL_USERS = -1;
@@ -112,26 +84,27 @@ export async function appendPendingFile(client: Queryable, f: NewFile, quotas: F
   // An uninstallation comes before or after, and deletes what it finds.
   const plugin = await client.query('SELECT 1 FROM plugins WHERE id = $1 FOR SHARE', [f.pluginId]);
   if (plugin.rowCount === 0) throw new ServiceError('not_found', `there is no plugin "${f.pluginId}"`);
-  const { rows } = await client.query<FileSql>(
+  const added = await loadRow<FileRecord>(
+    client,
     `INSERT INTO files (id, plugin_id, user_id, name, mime_type, file_type, size, state, store, expires_at, chat)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, 'pending', $8, now() + make_interval(secs => $9), $10) RETURNING *`,
+     VALUES ($1, $2, $3, $4, $5, $6, $7, 'pending', $8, now() + make_interval(secs => $9), $10) RETURNING ${COLUMNS}`,
     [f.id, f.pluginId, f.userId, f.name, f.mimeType, f.fileType, f.size, f.store, f.pendingSeconds, f.chat],
   );
-  const usage = await client.query<UsageSql>('SELECT * FROM file_usage WHERE plugin_id = $1 AND user_id IN ($2, $3)', [
-    f.pluginId,
-    ALL_USERS,
-    f.userId ?? THE_PLUGIN,
-  ]);
-  for (const row of usage.rows) assertQuota(row, f, quotas);
-  return toRecord(rows[0]!);
+  const usage = await findRows<UsageRow>(
+    client,
+    'SELECT * FROM file_usage WHERE plugin_id = $1 AND user_id IN ($2, $3)',
+    [f.pluginId, ALL_USERS, f.userId ?? THE_PLUGIN],
+  );
+  for (const row of usage) assertQuota(row, f, quotas);
+  return added;
 }
 
-function assertQuota(row: UsageSql, f: NewFile, q: FileQuotas): void {
-  const allUsers = Number(row.user_id) === ALL_USERS;
-  const user = Number(row.user_id) > THE_PLUGIN;
-  const used = Number(row.bytes) - f.size;
+function assertQuota(row: UsageRow, f: NewFile, q: FileQuotas): void {
+  const allUsers = row.userId === ALL_USERS;
+  const user = row.userId > THE_PLUGIN;
+  const used = row.bytes - f.size;
   // How much other users keep is not shown to this one.
-  if (allUsers && Number(row.bytes) > q.pluginBytes)
+  if (allUsers && row.bytes > q.pluginBytes)
     throw new ServiceError(
       'quota_exceeded',
       `plugin "${f.pluginId}" has no room for ${f.size} bytes more; files.plugin_quota allows ${q.pluginBytes} for all its files, and an administrator can raise it or delete some`,
@@ -144,7 +117,7 @@ function assertQuota(row: UsageSql, f: NewFile, q: FileQuotas): void {
       { extra: { limit: name, limit_value: max, used: now } },
     );
   if (!user) return;
-  if (Number(row.bytes) > q.userBytes)
+  if (row.bytes > q.userBytes)
     throw exceeded('files.user_quota', q.userBytes, used, 'bytes', `, and this file has ${f.size}`);
   if (Number(row.files) > q.userFiles) throw exceeded('files.user_files', q.userFiles, Number(row.files) - 1, 'files');
   if (Number(row.pending) > LIMITS.pendingUploadsMax)
@@ -158,7 +131,7 @@ function assertQuota(row: UsageSql, f: NewFile, q: FileQuotas): void {
 
 export async function findFile(db: Queryable, id: string): Promise<FileRecord | undefined> {
   const row = await BY_ID.find(db, id);
-  return row === undefined ? undefined : toRecord(row);
+  return row === undefined ? undefined : row;
 }
 
 /**
@@ -187,13 +160,13 @@ export async function setReady(
   digest: string,
   ttlMs: number | null,
 ): Promise<FileRecord | undefined> {
-  const { rows } = await db.query<FileSql>(
+  return await findRow<FileRecord>(
+    db,
     `UPDATE files SET state = 'ready', digest = $2, completed_at = now(),
        expires_at = CASE WHEN $3::float8 IS NULL THEN NULL ELSE now() + make_interval(secs => $3::float8 / 1000) END
-     WHERE id = $1 AND state = 'pending' AND cancelled_at IS NULL AND expires_at > now() RETURNING *`,
+     WHERE id = $1 AND state = 'pending' AND cancelled_at IS NULL AND expires_at > now() RETURNING ${COLUMNS}`,
     [id, digest, ttlMs],
   );
-  return rows[0] === undefined ? undefined : toRecord(rows[0]);
 }
 
 /**
@@ -285,13 +258,14 @@ export async function listFiles(
   before: number,
   limit: number,
 ): Promise<Array<{ id: number; file: FileRecord; owner: string | null }>> {
-  const { rows } = await db.query<FileSql & { number: string; owner: string | null }>(
-    `SELECT *, (SELECT nullif(display_name, '') FROM global_users WHERE global_users.id = user_id) AS owner
+  const rows = await findRows<FileRecord & { number: number; owner: string | null }>(
+    db,
+    `SELECT ${COLUMNS}, number, (SELECT nullif(display_name, '') FROM global_users WHERE global_users.id = user_id) AS owner
      FROM files WHERE state <> 'deleted' AND ($1::text IS NULL OR plugin_id = $1) AND ($2::bigint IS NULL OR user_id = $2)
        AND ($3::text IS NULL OR state = $3) AND ($6::text IS NULL OR id = $6) AND number < $4 ORDER BY number DESC LIMIT $5`,
     [filter.pluginId, filter.userId, filter.state, before, limit, filter.id],
   );
-  return rows.map(r => ({ id: Number(r.number), file: toRecord(r), owner: r.owner }));
+  return rows.map(({ number, owner, ...file }) => ({ id: number, file, owner }));
 }
 
 /** How much of a plugin's files there is: all together, and by owner, greatest first. */
@@ -300,20 +274,14 @@ export async function readUsage(
   pluginId: string,
   limit: number,
 ): Promise<{ all: FileUsage; owners: FileUsage[] }> {
-  const { rows } = await db.query<UsageSql>(
+  const rows = await findRows<UsageRow>(
+    db,
     'SELECT * FROM file_usage WHERE plugin_id = $1 AND (files > 0 OR user_id = $2) ORDER BY user_id = $2 DESC, bytes DESC, user_id LIMIT $3',
     [pluginId, ALL_USERS, limit + 1],
   );
-  const usage = rows.map(r => ({
-    pluginId,
-    userId: Number(r.user_id) > THE_PLUGIN ? Number(r.user_id) : null,
-    files: Number(r.files),
-    pending: Number(r.pending),
-    bytes: Number(r.bytes),
-    allUsers: Number(r.user_id) === ALL_USERS,
-  }));
-  const all = usage.find(u => u.allUsers) ?? { pluginId, userId: null, files: 0, pending: 0, bytes: 0 };
-  return { all, owners: usage.filter(u => !u.allUsers) };
+  const ofUser = (r: UsageRow): FileUsage => ({ ...r, userId: r.userId > THE_PLUGIN ? r.userId : null });
+  const all = rows.find(r => r.userId === ALL_USERS) ?? { pluginId, userId: ALL_USERS, files: 0, pending: 0, bytes: 0 };
+  return { all: ofUser(all), owners: rows.filter(r => r.userId !== ALL_USERS).map(ofUser) };
 }
 
 /** How much there is of the files of each plugin, greatest first, and of all together. */
@@ -321,25 +289,21 @@ export async function readUsageOfAll(
   db: Queryable,
   limit: number,
 ): Promise<{ all: Omit<FileUsage, 'pluginId' | 'userId'>; plugins: FileUsage[] }> {
-  const { rows } = await db.query<UsageSql & Record<'all_files' | 'all_pending' | 'all_bytes', string>>(
-    `SELECT *, sum(files) OVER () AS all_files, sum(pending) OVER () AS all_pending, sum(bytes) OVER () AS all_bytes
+  const rows = await findRows<UsageRow & Record<'allFiles' | 'allPending' | 'allBytes', number>>(
+    db,
+    `SELECT *, sum(files) OVER ()::bigint AS all_files, sum(pending) OVER ()::bigint AS all_pending,
+       sum(bytes) OVER ()::bigint AS all_bytes
      FROM file_usage WHERE user_id = ${ALL_USERS} AND files > 0 ORDER BY bytes DESC, plugin_id LIMIT $1`,
     [limit],
   );
   const [first] = rows;
   return {
     all: {
-      files: Number(first?.all_files ?? 0),
-      pending: Number(first?.all_pending ?? 0),
-      bytes: Number(first?.all_bytes ?? 0),
+      files: first?.allFiles ?? 0,
+      pending: first?.allPending ?? 0,
+      bytes: first?.allBytes ?? 0,
     },
-    plugins: rows.map(r => ({
-      pluginId: r.plugin_id,
-      userId: null,
-      files: Number(r.files),
-      pending: Number(r.pending),
-      bytes: Number(r.bytes),
-    })),
+    plugins: rows.map(({ bytes, files, pending, pluginId }) => ({ pluginId, userId: null, files, pending, bytes })),
   };
 }
 
@@ -352,11 +316,11 @@ export async function readInstallationId(db: Queryable): Promise<string> {
 
 /** Files of a user that are not deleted, of all plugins. */
 export async function listFilesOf(db: Queryable, userId: number): Promise<FileRecord[]> {
-  const { rows } = await db.query<FileSql>(
-    "SELECT * FROM files WHERE user_id = $1 AND state <> 'deleted' ORDER BY number",
+  return await findRows<FileRecord>(
+    db,
+    `SELECT ${COLUMNS} FROM files WHERE user_id = $1 AND state <> 'deleted' ORDER BY number`,
     [userId],
   );
-  return rows.map(toRecord);
 }
 
 /** Deletes a user's files, and takes the user's name off them; their bytes go with the next cleaning. @returns how many */

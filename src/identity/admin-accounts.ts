@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto';
 import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
+import { findRow, findRows } from '../db/rows.ts';
 import { ADMIN_ROLES, type AdminRole, type AdminRoles, OWNER } from './admin-roles.ts';
 import { sha256 } from './bearer-secret.ts';
 import { hashPassword } from './password.ts';
@@ -22,42 +23,30 @@ export type AdminAccount = AdminRoles & {
   mail: { state: 'pending' | 'sent' | 'failed'; error: string | null; at: Date | null } | null;
 };
 
-type AdminSql = {
-  global_user_id: string;
-  email: string;
-  password_hash: string;
-  must_change_password: boolean;
-  temporary_until: Date | null;
-  created_at: Date;
-  mail_state: 'pending' | 'sent' | 'failed' | null;
-  mail_error: string | null;
-  mail_at: Date | null;
+/** An account as it is stored. */
+type StoredAdmin = Omit<AdminAccount, 'roles' | 'mail'> & {
   roles: string[];
-  plugins: string[] | null;
-  has_second_factor: boolean;
-  passwordless_after: Date;
+  mailState: 'pending' | 'sent' | 'failed' | null;
+  mailError: string | null;
+  mailAt: Date | null;
 };
 
 const isRole = (text: string): text is AdminRole => ADMIN_ROLES.some(role => role === text);
 /** Auditors were appointed as viewers before, and their rows say so. */
 const nameNow = (role: string): string => (role === 'viewer' ? 'auditor' : role);
 
-const toAccount = (r: AdminSql): AdminAccount => ({
-  userId: Number(r.global_user_id),
-  email: r.email,
-  roles: r.roles.map(nameNow).filter(isRole),
-  plugins: r.plugins,
-  mustChangePassword: r.must_change_password,
-  temporaryUntil: r.temporary_until,
-  createdAt: r.created_at,
-  hasSecondFactor: r.has_second_factor,
-  passwordlessAfter: r.passwordless_after,
-  mail: r.mail_state === null ? null : { state: r.mail_state, error: r.mail_error, at: r.mail_at },
+const readAccount = <A extends StoredAdmin>({ mailAt, mailError, mailState, roles, ...account }: A) => ({
+  ...account,
+  roles: roles.map(nameNow).filter(isRole),
+  mail: mailState === null ? null : { state: mailState, error: mailError, at: mailAt },
 });
 
-const COLUMNS = `a.*, EXISTS (SELECT 1 FROM admin_passkeys p WHERE p.global_user_id = a.global_user_id)
-  OR EXISTS (SELECT 1 FROM admin_totp t WHERE t.global_user_id = a.global_user_id) AS has_second_factor`;
-const ACCOUNT = `SELECT ${COLUMNS} FROM admin_credentials a`;
+const COLUMNS = `a.global_user_id AS user_id, a.email, a.roles, a.plugins, a.must_change_password, a.temporary_until, a.created_at,
+  a.passwordless_after, a.mail_state, a.mail_error, a.mail_at,
+  EXISTS (SELECT 1 FROM admin_passkeys p WHERE p.global_user_id = a.global_user_id)
+    OR EXISTS (SELECT 1 FROM admin_totp t WHERE t.global_user_id = a.global_user_id) AS has_second_factor`;
+
+const WITH_HASH = `SELECT ${COLUMNS}, a.password_hash FROM admin_credentials a`;
 
 /** A value that is the hash of no password: the account waits for its temporary password. */
 const NO_PASSWORD = '!';
@@ -76,19 +65,16 @@ export async function adminsExist(db: Queryable): Promise<boolean> {
 }
 
 export async function findAdmin(db: Queryable, userId: number): Promise<AdminAccount | undefined> {
-  const { rows } = await db.query<AdminSql>(`${ACCOUNT} WHERE a.global_user_id = $1`, [userId]);
-  return rows[0] === undefined ? undefined : toAccount(rows[0]);
+  const row = await findRow<StoredAdmin>(db, `SELECT ${COLUMNS} FROM admin_credentials a WHERE a.global_user_id = $1`, [
+    userId,
+  ]);
+  return row === undefined ? undefined : readAccount(row);
 }
 
 export type NamedAdmin = AdminAccount & { id: number; displayName: string };
-type NamedAdminSql = AdminSql & { display_name: string };
+type StoredNamedAdmin = StoredAdmin & Pick<NamedAdmin, 'id' | 'displayName'>;
 
-const NAMED = `SELECT ${COLUMNS}, u.display_name FROM admin_credentials a JOIN global_users u ON u.id = a.global_user_id`;
-const toNamedAdmin = (r: NamedAdminSql): NamedAdmin => ({
-  ...toAccount(r),
-  id: Number(r.global_user_id),
-  displayName: r.display_name,
-});
+const NAMED = `SELECT ${COLUMNS}, u.id, u.display_name FROM admin_credentials a JOIN global_users u ON u.id = a.global_user_id`;
 
 /**
  * Lists administrators with their names, in descending order of user ids.
@@ -101,18 +87,19 @@ export async function listAdmins(
   before: number,
   limit: number,
 ): Promise<NamedAdmin[]> {
-  const { rows } = await db.query<NamedAdminSql>(
+  const rows = await findRows<StoredNamedAdmin>(
+    db,
     `${NAMED} WHERE a.global_user_id < $1 AND ($3::bigint IS NULL OR a.global_user_id = $3)
      ORDER BY a.global_user_id DESC LIMIT $2`,
     [before, limit, userId],
   );
-  return rows.map(toNamedAdmin);
+  return rows.map(r => readAccount(r));
 }
 
 /** Lists all administrators, oldest first, for the command line. */
 export async function listAllAdmins(db: Queryable): Promise<NamedAdmin[]> {
-  const { rows } = await db.query<NamedAdminSql>(`${NAMED} ORDER BY a.created_at, a.global_user_id`);
-  return rows.map(toNamedAdmin);
+  const rows = await findRows<StoredNamedAdmin>(db, `${NAMED} ORDER BY a.created_at, a.global_user_id`);
+  return rows.map(r => readAccount(r));
 }
 
 export async function findAdminByEmail(db: Queryable, email: string): Promise<AdminAccount | undefined> {
@@ -125,10 +112,14 @@ export async function findCredentials(
   email: string,
 ): Promise<{ account: AdminAccount; hash: string | null } | undefined> {
   // PostgreSQL lowers both sides, because its lower() differs from JavaScript's.
-  const { rows } = await db.query<AdminSql>(`${ACCOUNT} WHERE lower(a.email) = lower($1)`, [email.trim()]);
-  const row = rows[0];
+  const row = await findRow<StoredAdmin & { passwordHash: string }>(
+    db,
+    `${WITH_HASH} WHERE lower(a.email) = lower($1)`,
+    [email.trim()],
+  );
   if (row === undefined) return undefined;
-  return { account: toAccount(row), hash: row.password_hash === NO_PASSWORD ? null : row.password_hash };
+  const { passwordHash, ...account } = row;
+  return { account: readAccount(account), hash: passwordHash === NO_PASSWORD ? null : passwordHash };
 }
 
 /** Adds the record that makes a user an administrator, without a password. Part of a transaction. */
@@ -283,8 +274,14 @@ export async function holdCredentials(
   client: Queryable,
   userId: number,
 ): Promise<{ account: AdminAccount; hash: string } | undefined> {
-  const { rows } = await client.query<AdminSql>(`${ACCOUNT} WHERE a.global_user_id = $1 FOR UPDATE OF a`, [userId]);
-  return rows[0] === undefined ? undefined : { account: toAccount(rows[0]), hash: rows[0].password_hash };
+  const row = await findRow<StoredAdmin & { passwordHash: string }>(
+    client,
+    `${WITH_HASH} WHERE a.global_user_id = $1 FOR UPDATE OF a`,
+    [userId],
+  );
+  if (row === undefined) return undefined;
+  const { passwordHash, ...account } = row;
+  return { account: readAccount(account), hash: passwordHash };
 }
 
 /**

@@ -2,10 +2,11 @@ import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts'
 import { ServiceError } from '../base/errors.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { LOCKS, lockForTransaction } from '../db/locks.ts';
-import { RowLookup } from '../db/row-lookup.ts';
+import { findRow, findRows, loadRow } from '../db/rows.ts';
 import { findAdmin } from './admin-accounts.ts';
 import { scopeBeyond, scopesOf } from './admin-roles.ts';
-import { assertNotExpired, findByBearer, makeBearer, makeSecret, oldSecretOf } from './bearer-secret.ts';
+import { assertNotExpired, makeBearer, makeSecret } from './bearer-secret.ts';
+import { BearerTable } from './bearer-table.ts';
 import { notifyIdentity } from './identity-changes.ts';
 
 /** A credential of a program that calls the admin API. */
@@ -22,42 +23,13 @@ export type AdminKey = {
   /** Null when the secret is the one it was made with. */
   rotatedAt: Date | null;
   /** Until when the secret before the last rotation is valid. */
-  oldUntil: Date | null;
+  oldSecretUntil: Date | null;
 };
 
-type KeySql = {
-  id: string;
-  name: string;
-  public: string;
-  secret_sha256: Buffer;
-  scopes: string[];
-  made_by: string;
-  created_at: Date;
-  expires_at: Date | null;
-  last_used_at: Date | null;
-  old_secret_sha256: Buffer | null;
-  old_until: Date | null;
-  rotated_at: Date | null;
-};
+const COLUMNS = `t.id, t.name, t.public, t.scopes, t.made_by, t.created_at, t.expires_at, t.last_used_at, t.rotated_at,
+  t.old_until AS old_secret_until`;
 
-const BY_PUBLIC = new RowLookup<KeySql>({
-  name: 'admin_key.find',
-  text: 'SELECT * FROM admin_keys WHERE public = ANY ($1::text[])',
-  keyOf: row => row.public,
-});
-
-const toKey = (r: KeySql): AdminKey => ({
-  id: Number(r.id),
-  name: r.name,
-  public: r.public,
-  scopes: r.scopes,
-  madeBy: Number(r.made_by),
-  createdAt: r.created_at,
-  expiresAt: r.expires_at,
-  lastUsedAt: r.last_used_at,
-  rotatedAt: r.rotated_at,
-  oldUntil: r.old_until,
-});
+export const adminKeys = new BearerTable<AdminKey>({ name: 'admin_keys', columns: COLUMNS, rotates: true });
 
 const keyState = (k: AdminKey): AuditState => ({
   name: k.name,
@@ -85,13 +57,12 @@ export async function addAdminKey(
     const beyond = maker === undefined ? key.scopes[0] : scopeBeyond(scopesOf(maker), key.scopes);
     if (beyond !== undefined)
       throw new ServiceError('forbidden', `a key with the scope ${beyond} opens more than the roles of its maker`);
-    const { rows } = await client.query<KeySql>(
-      `INSERT INTO admin_keys (name, public, secret_sha256, scopes, made_by, expires_at)
-       VALUES ($1, $2, $3, $4, $5, $6) RETURNING *`,
+    const added = await loadRow<AdminKey>(
+      client,
+      `INSERT INTO admin_keys AS t (name, public, secret_sha256, scopes, made_by, expires_at)
+       VALUES ($1, $2, $3, $4, $5, $6) RETURNING ${COLUMNS}`,
       [key.name, bearer.public, bearer.sha256, key.scopes, key.madeBy, key.expiresAt],
     );
-    if (rows[0] === undefined) throw new Error('INSERT returned no row');
-    const added = toKey(rows[0]);
     await appendAudit(client, by, {
       action: 'admin_key.create',
       objectType: 'admin_key',
@@ -102,41 +73,22 @@ export async function addAdminKey(
   });
 }
 
-/** The key with this text; undefined if it is unknown, wrong, expired, revoked, or replaced by a rotation. */
-export async function verifyAdminKey(
-  db: Queryable,
-  prefix: string,
-  text: string,
-  nowMs: number,
-): Promise<AdminKey | undefined> {
-  const row = await findByBearer(
-    text,
-    prefix,
-    nowMs,
-    publicPart => BY_PUBLIC.find(db, publicPart),
-    r => oldSecretOf(r, nowMs),
-  );
-  return row === undefined ? undefined : toKey(row);
-}
-
 export async function findAdminKey(db: Queryable, id: number): Promise<AdminKey | undefined> {
-  const { rows } = await db.query<KeySql>('SELECT * FROM admin_keys WHERE id = $1', [id]);
-  return rows[0] === undefined ? undefined : toKey(rows[0]);
+  return await findRow<AdminKey>(db, `SELECT ${COLUMNS} FROM admin_keys t WHERE id = $1`, [id]);
 }
 
 /** Lists keys, newest first. */
 export async function listAdminKeys(db: Queryable, before: number, limit: number): Promise<AdminKey[]> {
-  const { rows } = await db.query<KeySql>('SELECT * FROM admin_keys WHERE id < $1 ORDER BY id DESC LIMIT $2', [
+  return await findRows<AdminKey>(db, `SELECT ${COLUMNS} FROM admin_keys t WHERE id < $1 ORDER BY id DESC LIMIT $2`, [
     before,
     limit,
   ]);
-  return rows.map(toKey);
 }
 
 /** Number of valid keys an administrator has created. */
 export async function countAdminKeysOf(db: Queryable, userId: number): Promise<number> {
   const { rows } = await db.query<{ count: number }>(
-    'SELECT count(*)::int AS count FROM admin_keys WHERE made_by = $1 AND (expires_at IS NULL OR expires_at > now())',
+    'SELECT count(*)::int AS count FROM admin_keys t WHERE made_by = $1 AND (expires_at IS NULL OR expires_at > now())',
     [userId],
   );
   return rows[0]?.count ?? 0;
@@ -145,7 +97,7 @@ export async function countAdminKeysOf(db: Queryable, userId: number): Promise<n
 const rotationState = (k: AdminKey): AuditState => ({
   ...keyState(k),
   rotated_at: k.rotatedAt,
-  old_secret_until: k.oldUntil,
+  old_secret_until: k.oldSecretUntil,
 });
 
 /**
@@ -163,22 +115,22 @@ export async function rotateAdminKey(
 ): Promise<{ key: AdminKey; text: string } | undefined> {
   const secret = makeSecret();
   return await db.withTransaction(async client => {
-    const { rows } = await client.query<KeySql>('SELECT * FROM admin_keys WHERE id = $1 FOR UPDATE', [id]);
-    if (rows[0] === undefined) return undefined;
-    const before = toKey(rows[0]);
+    const before = await findRow<AdminKey>(client, `SELECT ${COLUMNS} FROM admin_keys t WHERE id = $1 FOR UPDATE`, [
+      id,
+    ]);
+    if (before === undefined) return undefined;
     if (before.madeBy !== userId)
       throw new ServiceError(
         'forbidden',
         'only the administrator who made the key rotates it; revoke it, and make one of your own',
       );
     assertNotExpired(before);
-    const { rows: changed } = await client.query<KeySql>(
-      `UPDATE admin_keys SET old_secret_sha256 = secret_sha256, old_until = least(now() + make_interval(secs => $2), expires_at),
-         secret_sha256 = $3, rotated_at = now() WHERE id = $1 RETURNING *`,
+    const key = await loadRow<AdminKey>(
+      client,
+      `UPDATE admin_keys t SET old_secret_sha256 = secret_sha256, old_until = least(now() + make_interval(secs => $2), expires_at),
+         secret_sha256 = $3, rotated_at = now() WHERE id = $1 RETURNING ${COLUMNS}`,
       [id, overlapSeconds, secret.sha256],
     );
-    if (changed[0] === undefined) throw new Error('bug: a key with a locked row does not exist');
-    const key = toKey(changed[0]);
     await notifyIdentity(client, { what: 'admin_key', id });
     await appendAudit(client, by, {
       action: 'admin_key.rotate',
@@ -191,8 +143,8 @@ export async function rotateAdminKey(
   });
 }
 
-async function noteRevoked(client: Queryable, keys: readonly KeySql[], by: Actor): Promise<void> {
-  for (const key of keys.map(toKey)) {
+async function noteRevoked(client: Queryable, keys: readonly AdminKey[], by: Actor): Promise<void> {
+  for (const key of keys) {
     await notifyIdentity(client, { what: 'admin_key', id: key.id });
     await appendAudit(client, by, {
       action: 'admin_key.revoke',
@@ -206,7 +158,7 @@ async function noteRevoked(client: Queryable, keys: readonly KeySql[], by: Actor
 /** Revokes a key on every host; false if there is none. */
 export async function revokeAdminKey(db: Database, id: number, by: Actor): Promise<boolean> {
   return await db.withTransaction(async client => {
-    const { rows } = await client.query<KeySql>('DELETE FROM admin_keys WHERE id = $1 RETURNING *', [id]);
+    const rows = await findRows<AdminKey>(client, `DELETE FROM admin_keys t WHERE id = $1 RETURNING ${COLUMNS}`, [id]);
     await noteRevoked(client, rows, by);
     return rows.length === 1;
   });
@@ -214,7 +166,9 @@ export async function revokeAdminKey(db: Database, id: number, by: Actor): Promi
 
 /** Revokes all keys an administrator has created; part of a transaction. */
 export async function revokeAdminKeysOf(client: Queryable, userId: number, by: Actor): Promise<void> {
-  const { rows } = await client.query<KeySql>('DELETE FROM admin_keys WHERE made_by = $1 RETURNING *', [userId]);
+  const rows = await findRows<AdminKey>(client, `DELETE FROM admin_keys t WHERE made_by = $1 RETURNING ${COLUMNS}`, [
+    userId,
+  ]);
   await noteRevoked(client, rows, by);
 }
 
@@ -225,27 +179,10 @@ export async function revokeAdminKeysBeyond(
   scopes: readonly string[],
   by: Actor,
 ): Promise<void> {
-  const { rows } = await client.query<KeySql>('SELECT * FROM admin_keys WHERE made_by = $1 FOR UPDATE', [userId]);
+  const rows = await findRows<AdminKey>(client, `SELECT ${COLUMNS} FROM admin_keys t WHERE made_by = $1 FOR UPDATE`, [
+    userId,
+  ]);
   const beyond = rows.filter(key => scopeBeyond(scopes, key.scopes) !== undefined);
-  await client.query('DELETE FROM admin_keys WHERE id = ANY ($1::bigint[])', [beyond.map(key => key.id)]);
+  await client.query('DELETE FROM admin_keys t WHERE id = ANY ($1::bigint[])', [beyond.map(key => key.id)]);
   await noteRevoked(client, beyond, by);
-}
-
-export async function touchAdminKeys(db: Queryable, entries: ReadonlyArray<{ id: number; at: Date }>): Promise<void> {
-  await db.query(
-    `UPDATE admin_keys k SET last_used_at = greatest(k.last_used_at, u.at)
-     FROM unnest($1::bigint[], $2::timestamptz[]) AS u (id, at) WHERE k.id = u.id`,
-    [entries.map(e => e.id), entries.map(e => e.at)],
-  );
-}
-
-/** Lets every key expire now; returns how many were good. */
-export async function expireAdminKeys(client: Queryable): Promise<number> {
-  return (
-    (
-      await client.query(
-        'UPDATE admin_keys SET expires_at = now(), old_until = now() WHERE expires_at IS NULL OR expires_at > now()',
-      )
-    ).rowCount ?? 0
-  );
 }

@@ -26,48 +26,16 @@ export function makeSecret(mark = ''): { text: string; sha256: Buffer } {
 }
 
 /** The parts of a credential with this prefix, or null if it has another format. */
-function parseBearer(text: string, prefix: string): { public: string; secret: string } | null {
+export function parseBearer(text: string, prefix: string): { public: string; secret: string } | null {
   if (!text.startsWith(prefix)) return null;
   const parts = PARTS.exec(text.slice(prefix.length));
   return parts === null ? null : { public: parts[1] ?? '', secret: parts[2] ?? '' };
 }
 
-/** Columns that every table of credentials has. */
-export type BearerRow = { secret_sha256: Buffer; expires_at: Date | null };
-
-/** Columns that tables of credentials have whose secret can be rotated. */
-export type RotatedRow = { old_secret_sha256: Buffer | null; old_until: Date | null };
-
-/** The hash of the secret before the last rotation, as long as it is valid. */
-export const oldSecretOf = (row: RotatedRow, nowMs: number): Buffer | null =>
-  row.old_until !== null && row.old_until.getTime() > nowMs ? row.old_secret_sha256 : null;
-
 /** @throws ServiceError `conflict` for a credential that has expired: a new secret of it would be refused at once */
 export function assertNotExpired({ expiresAt }: { expiresAt: Date | null }): void {
   if (expiresAt !== null && expiresAt.getTime() <= Date.now())
     throw new ServiceError('conflict', 'the key has expired; make a new one');
-}
-
-/**
- * Finds the row of a credential; undefined if the text has another format, the row is missing or expired, or the secret
- * is wrong.
- *
- * @param find finds the row with this public part
- * @param alsoValid a second valid hash, like that of the secret before a rotation
- */
-export async function findByBearer<Row extends BearerRow>(
-  text: string,
-  prefix: string,
-  nowMs: number,
-  find: (publicPart: string) => Promise<Row | undefined>,
-  alsoValid: (row: Row) => Buffer | null = () => null,
-): Promise<Row | undefined> {
-  const parts = parseBearer(text, prefix);
-  if (parts === null) return undefined;
-  const row = await find(parts.public);
-  const matches = secretMatches(parts.secret, row?.secret_sha256 ?? null, row === undefined ? null : alsoValid(row));
-  if (!matches || row === undefined) return undefined;
-  return row.expires_at !== null && row.expires_at.getTime() <= nowMs ? undefined : row;
 }
 
 const ABSENT = sha256('absent');

@@ -1,4 +1,5 @@
 import type { Queryable } from '../db/database.ts';
+import { findRow } from '../db/rows.ts';
 import { makeSecret, sha256 } from './bearer-secret.ts';
 import { SECOND_FACTOR_LIMITS } from './second-factor-limits.ts';
 
@@ -18,15 +19,6 @@ export type Challenge = {
   boundTo: Buffer;
   failures: number;
 };
-
-type ChallengeSql = { global_user_id: string; challenge: string; bound_to: Buffer; failures: number };
-
-const toChallenge = (r: ChallengeSql): Challenge => ({
-  userId: Number(r.global_user_id),
-  text: r.challenge,
-  boundTo: r.bound_to,
-  failures: r.failures,
-});
 
 /** @returns the token with which the answer names it; only its hash is stored */
 export async function addChallenge(
@@ -49,7 +41,7 @@ export async function addChallenge(
   return token.text;
 }
 
-const FIND = `SELECT global_user_id, challenge, bound_to, failures FROM admin_challenges
+const FIND = `SELECT global_user_id AS user_id, challenge AS text, bound_to, failures FROM admin_challenges
   WHERE token_sha256 = $1 AND purpose = $2 AND expires_at > now() AND failures < $3`;
 
 /** Finds the user of a challenge before the row is locked; undefined if it has expired, was answered, or failed too often. */
@@ -58,12 +50,7 @@ export async function findChallenge(
   token: string,
   purpose: ChallengePurpose,
 ): Promise<Challenge | undefined> {
-  const { rows } = await db.query<ChallengeSql>(FIND, [
-    sha256(token),
-    purpose,
-    SECOND_FACTOR_LIMITS.challengeFailuresMax,
-  ]);
-  return rows[0] === undefined ? undefined : toChallenge(rows[0]);
+  return await findRow<Challenge>(db, FIND, [sha256(token), purpose, SECOND_FACTOR_LIMITS.challengeFailuresMax]);
 }
 
 /** The same, locked until the transaction ends. */
@@ -73,8 +60,7 @@ export async function holdChallenge(
   purpose: ChallengePurpose,
 ): Promise<Challenge | undefined> {
   const parameters = [sha256(token), purpose, SECOND_FACTOR_LIMITS.challengeFailuresMax];
-  const { rows } = await client.query<ChallengeSql>(`${FIND} FOR UPDATE`, parameters);
-  return rows[0] === undefined ? undefined : toChallenge(rows[0]);
+  return await findRow<Challenge>(client, `${FIND} FOR UPDATE`, parameters);
 }
 
 /** Removes an answered challenge; part of a transaction. */

@@ -4,6 +4,7 @@ import type {
 } from '@simplewebauthn/server';
 import { z } from 'zod';
 import type { Queryable } from '../db/database.ts';
+import { findRow, findRows } from '../db/rows.ts';
 import { SECOND_FACTOR_LIMITS } from './second-factor-limits.ts';
 
 /**
@@ -70,38 +71,14 @@ export type UseResponse = z.output<typeof useResponse>;
 /** Loaded when it is first needed: it takes a tenth of a second, and a start has no use for it. */
 const library = () => import('@simplewebauthn/server');
 
-type PasskeySql = {
-  id: string;
-  global_user_id: string;
-  name: string;
-  rp_id: string;
-  credential_id: string;
-  public_key: Buffer;
-  sign_count: string;
-  transports: string[];
-  created_at: Date;
-  last_used_at: Date | null;
-};
-
-const toPasskey = (r: PasskeySql): Passkey => ({
-  id: Number(r.id),
-  userId: Number(r.global_user_id),
-  name: r.name,
-  rpId: r.rp_id,
-  credentialId: r.credential_id,
-  publicKey: new Uint8Array(r.public_key),
-  signCount: Number(r.sign_count),
-  transports: r.transports,
-  createdAt: r.created_at,
-  lastUsedAt: r.last_used_at,
-});
+const COLUMNS =
+  'id, global_user_id AS user_id, name, rp_id, credential_id, public_key, sign_count, transports, created_at, last_used_at';
 
 /** Lists the passkeys of an administrator, oldest first. */
 export async function listPasskeys(db: Queryable, userId: number): Promise<Passkey[]> {
-  const { rows } = await db.query<PasskeySql>('SELECT * FROM admin_passkeys WHERE global_user_id = $1 ORDER BY id', [
+  return await findRows<Passkey>(db, `SELECT ${COLUMNS} FROM admin_passkeys WHERE global_user_id = $1 ORDER BY id`, [
     userId,
   ]);
-  return rows.map(toPasskey);
 }
 
 /** What a browser needs to make a passkey (`PublicKeyCredentialCreationOptionsJSON`). */
@@ -150,15 +127,16 @@ export async function addPasskey(
   }).catch(() => ({ verified: false as const, registrationInfo: undefined }));
   if (!verified.verified) return null;
   const { credential } = verified.registrationInfo;
-  const { rows } = await client.query<PasskeySql>(
+  const added = await findRow<Passkey>(
+    client,
     `INSERT INTO admin_passkeys (global_user_id, name, rp_id, credential_id, public_key, sign_count, transports)
-     VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (credential_id) DO NOTHING RETURNING *`,
+     VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (credential_id) DO NOTHING RETURNING ${COLUMNS}`,
     [
       ...[of.userId, of.name, rp.id, credential.id, Buffer.from(credential.publicKey), credential.counter],
       response.response.transports ?? [],
     ],
   );
-  return rows[0] === undefined ? null : toPasskey(rows[0]);
+  return added ?? null;
 }
 
 /** What a browser needs to use one of these passkeys (`PublicKeyCredentialRequestOptionsJSON`). */
@@ -209,11 +187,11 @@ export async function usePasskey(
 
 /** @returns the removed passkey, or undefined if the administrator has none with this id. Part of a transaction. */
 export async function removePasskey(client: Queryable, userId: number, id: number): Promise<Passkey | undefined> {
-  const { rows } = await client.query<PasskeySql>(
-    'DELETE FROM admin_passkeys WHERE id = $1 AND global_user_id = $2 RETURNING *',
+  return await findRow<Passkey>(
+    client,
+    `DELETE FROM admin_passkeys WHERE id = $1 AND global_user_id = $2 RETURNING ${COLUMNS}`,
     [id, userId],
   );
-  return rows[0] === undefined ? undefined : toPasskey(rows[0]);
 }
 
 /** Removes all passkeys of an administrator. Part of a transaction. */

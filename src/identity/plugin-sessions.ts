@@ -1,5 +1,6 @@
 import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
+import { findRow } from '../db/rows.ts';
 import { makeSecret, sha256 } from './bearer-secret.ts';
 import { addSession, findSessionById, type Session } from './sessions.ts';
 
@@ -44,13 +45,13 @@ export async function usePluginLogin(
     nowMs: number;
   },
 ): Promise<string | null> {
-  const { rows } = await client.query<{ session_id: string }>(
+  const login = await findRow<{ sessionId: number }>(
+    client,
     `DELETE FROM plugin_logins WHERE code_sha256 = $1 AND plugin_id = $2 AND state_sha256 = $3 AND expires_at > now()
      RETURNING session_id`,
     [sha256(of.code), of.pluginId, sha256(of.secret)],
   );
-  const parent =
-    rows[0] === undefined ? undefined : await findSessionById(client, Number(rows[0].session_id), of.nowMs);
+  const parent = login === undefined ? undefined : await findSessionById(client, login.sessionId, of.nowMs);
   if (parent === undefined) return null;
   const { secret } = await addSession(client, {
     kind: 'user',

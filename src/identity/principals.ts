@@ -6,9 +6,9 @@ import type { ChangeStatus } from '../db/notifications.ts';
 import { bearerOf, sessionCookieOf } from '../http/message.ts';
 import type { IdentityChange } from './identity-changes.ts';
 import { LastUsed } from './last-used.ts';
-import { type KeyScope, keyOpens, touchServiceKeys, verifyServiceKey } from './service-keys.ts';
+import { type KeyScope, keyOpens, serviceKeys } from './service-keys.ts';
 import { findSession, touchSessions } from './sessions.ts';
-import { touchUserTokens, verifyUserToken } from './user-tokens.ts';
+import { userTokens } from './user-tokens.ts';
 
 /** Who calls a trigger (docs/access.md "Principals"). */
 export type Principal =
@@ -87,8 +87,8 @@ export class Principals {
     this.#placeOf = placeOf;
     this.#used = {
       session: new LastUsed(entries => touchSessions(db, entries), onError),
-      token: new LastUsed(entries => touchUserTokens(db, entries), onError),
-      service: new LastUsed(entries => touchServiceKeys(db, entries), onError),
+      token: new LastUsed(entries => userTokens.touch(db, entries), onError),
+      service: new LastUsed(entries => serviceKeys.touch(db, entries), onError),
     };
     this.#timer = setInterval(() => void this.#flush(), FLUSH_MS);
   }
@@ -138,17 +138,19 @@ export class Principals {
   async #bearer(text: string, nowMs: number): Promise<Cached | null> {
     const { serviceKey, userToken } = this.#prefixes;
     if (text.startsWith(userToken)) {
-      const t = await verifyUserToken(this.#db, userToken, text, nowMs);
+      const t = await userTokens.verify(this.#db, userToken, text, nowMs);
       if (t === undefined) return null;
       return {
         principal: { kind: 'user', userId: t.userId, via: 'token', credentialId: t.id },
         expiresAt: t.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY,
       };
     }
-    const k = await verifyServiceKey(this.#db, serviceKey, text, nowMs);
+    const k = await serviceKeys.verify(this.#db, serviceKey, text, nowMs);
     if (k === undefined) return null;
     // During an overlap the old secret may expire before the cache entry does.
-    const ends = [k.expiresAt, k.oldUntil].filter(d => d !== null && d.getTime() > nowMs).map(d => d?.getTime() ?? 0);
+    const ends = [k.expiresAt, k.oldSecretUntil]
+      .filter(d => d !== null && d.getTime() > nowMs)
+      .map(d => d?.getTime() ?? 0);
     return { principal: { kind: 'service', keyId: k.id, scopes: k.scopes }, expiresAt: Math.min(...ends) };
   }
 

@@ -1,7 +1,8 @@
 import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
 import type { Database, Queryable } from '../db/database.ts';
-import { RowLookup } from '../db/row-lookup.ts';
-import { assertNotExpired, findByBearer, makeBearer, makeSecret, oldSecretOf } from './bearer-secret.ts';
+import { findRow, findRows } from '../db/rows.ts';
+import { assertNotExpired, makeBearer, makeSecret } from './bearer-secret.ts';
+import { BearerTable } from './bearer-table.ts';
 import { notifyIdentity } from './identity-changes.ts';
 
 /** The trigger name of a scope for all triggers of a plugin, including those of later versions. */
@@ -18,40 +19,16 @@ export type ServiceKey = {
   createdAt: Date;
   rotatedAt: Date | null;
   /** Until when the secret before the last rotation is valid. */
-  oldUntil: Date | null;
+  oldSecretUntil: Date | null;
   expiresAt: Date | null;
   lastUsedAt: Date | null;
 };
 
-type KeySql = {
-  id: string;
-  name: string;
-  public: string;
-  secret_sha256: Buffer;
-  old_secret_sha256: Buffer | null;
-  old_until: Date | null;
-  created_at: Date;
-  rotated_at: Date | null;
-  expires_at: Date | null;
-  last_used_at: Date | null;
-  scopes: Array<{ plugin_id: string; trigger_name: string }>;
-};
+const COLUMNS = `t.id, t.name, t.public, t.created_at, t.rotated_at, t.old_until AS old_secret_until, t.expires_at, t.last_used_at,
+  coalesce((SELECT jsonb_agg(jsonb_build_object('pluginId', s.plugin_id, 'trigger', s.trigger_name)
+    ORDER BY s.plugin_id, s.trigger_name) FROM service_key_scopes s WHERE s.service_key_id = t.id), '[]') AS scopes`;
 
-const SELECT = `SELECT k.*, coalesce((SELECT jsonb_agg(jsonb_build_object('plugin_id', s.plugin_id, 'trigger_name', s.trigger_name)
-    ORDER BY s.plugin_id, s.trigger_name) FROM service_key_scopes s WHERE s.service_key_id = k.id), '[]') AS scopes
-  FROM service_keys k`;
-
-const toKey = (r: KeySql): ServiceKey => ({
-  id: Number(r.id),
-  name: r.name,
-  public: r.public,
-  scopes: r.scopes.map(s => ({ pluginId: s.plugin_id, trigger: s.trigger_name })),
-  createdAt: r.created_at,
-  rotatedAt: r.rotated_at,
-  oldUntil: r.old_until,
-  expiresAt: r.expires_at,
-  lastUsedAt: r.last_used_at,
-});
+export const serviceKeys = new BearerTable<ServiceKey>({ name: 'service_keys', columns: COLUMNS, rotates: true });
 
 const keyState = (k: ServiceKey): AuditState => ({
   name: k.name,
@@ -60,16 +37,10 @@ const keyState = (k: ServiceKey): AuditState => ({
   expires_at: k.expiresAt,
 });
 
-const BY_PUBLIC = new RowLookup<KeySql>({
-  name: 'service_key.find',
-  text: `${SELECT} WHERE k.public = ANY ($1::text[])`,
-  keyOf: row => row.public,
-});
-
 const rotationState = (k: ServiceKey): AuditState => ({
   ...keyState(k),
   rotated_at: k.rotatedAt,
-  old_secret_until: k.oldUntil,
+  old_secret_until: k.oldSecretUntil,
 });
 
 /** Whether a key may call a trigger (docs/access.md "Principals": the specific pair of plugin and trigger name). */
@@ -108,31 +79,16 @@ export async function addServiceKey(
 }
 
 export async function findServiceKey(db: Queryable, id: number): Promise<ServiceKey | undefined> {
-  const { rows } = await db.query<KeySql>(`${SELECT} WHERE k.id = $1`, [id]);
-  return rows[0] === undefined ? undefined : toKey(rows[0]);
-}
-
-/** The key with this text; undefined if it is unknown, wrong, expired, or replaced by a rotation. */
-export async function verifyServiceKey(
-  db: Queryable,
-  prefix: string,
-  text: string,
-  nowMs: number,
-): Promise<ServiceKey | undefined> {
-  const row = await findByBearer(
-    text,
-    prefix,
-    nowMs,
-    publicPart => BY_PUBLIC.find(db, publicPart),
-    r => oldSecretOf(r, nowMs),
-  );
-  return row === undefined ? undefined : toKey(row);
+  return await findRow<ServiceKey>(db, `SELECT ${COLUMNS} FROM service_keys t WHERE t.id = $1`, [id]);
 }
 
 /** Lists keys, newest first. */
 export async function listServiceKeys(db: Queryable, before: number, limit: number): Promise<ServiceKey[]> {
-  const { rows } = await db.query<KeySql>(`${SELECT} WHERE k.id < $1 ORDER BY k.id DESC LIMIT $2`, [before, limit]);
-  return rows.map(toKey);
+  return await findRows<ServiceKey>(
+    db,
+    `SELECT ${COLUMNS} FROM service_keys t WHERE t.id < $1 ORDER BY t.id DESC LIMIT $2`,
+    [before, limit],
+  );
 }
 
 /**
@@ -188,23 +144,4 @@ export async function revokeServiceKey(db: Database, id: number, by: Actor): Pro
     await notifyIdentity(client, { what: 'key', id });
     return true;
   });
-}
-
-export async function touchServiceKeys(db: Queryable, entries: ReadonlyArray<{ id: number; at: Date }>): Promise<void> {
-  await db.query(
-    `UPDATE service_keys k SET last_used_at = greatest(k.last_used_at, u.at)
-     FROM unnest($1::bigint[], $2::timestamptz[]) AS u (id, at) WHERE k.id = u.id`,
-    [entries.map(e => e.id), entries.map(e => e.at)],
-  );
-}
-
-/** Lets every key expire now, also secrets of before their last rotation; returns how many were good. */
-export async function expireServiceKeys(client: Queryable): Promise<number> {
-  return (
-    (
-      await client.query(
-        'UPDATE service_keys SET expires_at = now(), old_until = now() WHERE expires_at IS NULL OR expires_at > now()',
-      )
-    ).rowCount ?? 0
-  );
 }

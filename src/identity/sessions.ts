@@ -2,6 +2,7 @@ import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { RowLookup } from '../db/row-lookup.ts';
+import { findRow, findRows, loadRow } from '../db/rows.ts';
 import { HOST_ONLY_MARK } from '../http/message.ts';
 import { endPasswordless } from './admin-accounts.ts';
 import { makeSecret, sha256 } from './bearer-secret.ts';
@@ -30,42 +31,14 @@ export type Session = {
   pluginId: string | null;
 };
 
-type SessionSql = {
-  id: string;
-  kind: SessionKind;
-  via: SessionVia;
-  global_user_id: string;
-  created_at: Date;
-  last_used_at: Date;
-  expires_at: Date;
-  password_at: Date | null;
-  address: string;
-  user_agent: string;
-  browser: boolean;
-  plugin_id: string | null;
-  secret_sha256: Buffer;
-};
+const COLUMNS = `id, kind, via, global_user_id AS user_id, created_at, last_used_at, expires_at, password_at, address,
+  user_agent, browser, plugin_id`;
 
-const BY_SECRET = new RowLookup<SessionSql>({
+const BY_SECRET = new RowLookup<Session & { hash: string }>({
   name: 'session.find',
-  text: 'SELECT * FROM sessions WHERE secret_sha256 = ANY ($1::bytea[])',
-  keyOf: row => row.secret_sha256.toString('hex'),
+  text: `SELECT ${COLUMNS}, encode(secret_sha256, 'hex') AS hash FROM sessions WHERE secret_sha256 = ANY ($1::bytea[])`,
+  keyOf: row => row.hash,
   toValue: key => Buffer.from(key, 'hex'),
-});
-
-const toSession = (r: SessionSql): Session => ({
-  id: Number(r.id),
-  kind: r.kind,
-  via: r.via,
-  userId: Number(r.global_user_id),
-  createdAt: r.created_at,
-  lastUsedAt: r.last_used_at,
-  expiresAt: r.expires_at,
-  passwordAt: r.password_at,
-  address: r.address,
-  userAgent: r.user_agent,
-  browser: r.browser,
-  pluginId: r.plugin_id,
 });
 
 export type NewSession = {
@@ -97,10 +70,11 @@ const endedSql = (idleSeconds: string): string =>
 /** @returns the session with its secret, which is the cookie's value and not stored */
 export async function addSession(db: Queryable, s: NewSession): Promise<{ session: Session; secret: string }> {
   const secret = makeSecret(s.hostOnly === true ? HOST_ONLY_MARK : '');
-  const { rows } = await db.query<SessionSql>(
+  const session = await loadRow<Session>(
+    db,
     `INSERT INTO sessions (kind, global_user_id, secret_sha256, expires_at, password_at, address, user_agent, via, browser, plugin_id, parent_id)
      VALUES ($1, $2, $3, now() + make_interval(secs => $4), CASE WHEN $5 THEN now() WHEN $8::timestamptz IS NOT NULL THEN least(now(), $8) END, $6, $7, $9, $10, $11, $12)
-     RETURNING *`,
+     RETURNING ${COLUMNS}`,
     [
       s.kind,
       s.userId,
@@ -116,9 +90,7 @@ export async function addSession(db: Queryable, s: NewSession): Promise<{ sessio
       s.within?.parentId ?? null,
     ],
   );
-  const row = rows[0];
-  if (row === undefined) throw new Error('INSERT returned no row');
-  return { session: toSession(row), secret: secret.text };
+  return { session, secret: secret.text };
 }
 
 /** The valid session of a cookie, or undefined. */
@@ -129,15 +101,13 @@ export async function findSession(
   nowMs: number,
 ): Promise<Session | undefined> {
   if (!/^(h\.)?[A-Za-z0-9_-]{43}$/.test(secret)) return undefined;
-  const row = await BY_SECRET.find(db, sha256(secret).toString('hex'));
-  const session = row === undefined || row.kind !== kind ? undefined : toSession(row);
-  return session !== undefined && isLive(session, nowMs) ? session : undefined;
+  const session = await BY_SECRET.find(db, sha256(secret).toString('hex'));
+  return session !== undefined && session.kind === kind && isLive(session, nowMs) ? session : undefined;
 }
 
 /** The valid session with an id, or undefined. */
 export async function findSessionById(db: Queryable, id: number, nowMs: number): Promise<Session | undefined> {
-  const { rows } = await db.query<SessionSql>('SELECT * FROM sessions WHERE id = $1', [id]);
-  const session = rows[0] === undefined ? undefined : toSession(rows[0]);
+  const session = await findRow<Session>(db, `SELECT ${COLUMNS} FROM sessions WHERE id = $1`, [id]);
   return session !== undefined && isLive(session, nowMs) ? session : undefined;
 }
 
@@ -146,18 +116,18 @@ export async function findSessionById(db: Queryable, id: number, nowMs: number):
  * transaction.
  */
 async function notifyEnd(client: Queryable, id: number): Promise<void> {
-  const { rows } = await client.query<{ id: string }>('SELECT id FROM sessions WHERE parent_id = $1', [id]);
-  for (const session of [id, ...rows.map(r => Number(r.id))])
+  const children = await findRows<{ id: number }>(client, 'SELECT id FROM sessions WHERE parent_id = $1', [id]);
+  for (const session of [id, ...children.map(c => c.id)])
     await notifyIdentity(client, { what: 'session', id: session });
 }
 
 /** Lists valid sessions, newest first. */
 export async function listSessions(db: Queryable, userId: number, before: number, limit: number): Promise<Session[]> {
-  const { rows } = await db.query<SessionSql>(
-    `SELECT * FROM sessions WHERE global_user_id = $1 AND id < $2 AND NOT ${endedSql('$3')} ORDER BY id DESC LIMIT $4`,
+  return await findRows<Session>(
+    db,
+    `SELECT ${COLUMNS} FROM sessions WHERE global_user_id = $1 AND id < $2 AND NOT ${endedSql('$3')} ORDER BY id DESC LIMIT $4`,
     [userId, before, LIMITS.adminIdleMs / 1000, limit],
   );
-  return rows.map(toSession);
 }
 
 /**
@@ -193,11 +163,11 @@ export async function endSession(
   secret: string,
   nowMs: number,
 ): Promise<Session | undefined> {
-  const { rows } = await client.query<SessionSql>(
-    'SELECT * FROM sessions WHERE secret_sha256 = $1 AND kind = $2 FOR UPDATE',
+  const ended = await findRow<Session>(
+    client,
+    `SELECT ${COLUMNS} FROM sessions WHERE secret_sha256 = $1 AND kind = $2 FOR UPDATE`,
     [sha256(secret), kind],
   );
-  const ended = rows[0] === undefined ? undefined : toSession(rows[0]);
   if (ended !== undefined) {
     await notifyEnd(client, ended.id);
     await client.query('DELETE FROM sessions WHERE id = $1', [ended.id]);
@@ -214,11 +184,12 @@ export async function revokeAllSessions(client: Queryable, userId: number): Prom
 
 /** Ends all administrator's sessions of a user but one; part of a transaction. */
 export async function revokeOtherSessions(client: Queryable, userId: number, kept: number): Promise<void> {
-  const { rows } = await client.query<{ id: string }>(
+  const ended = await findRows<{ id: number }>(
+    client,
     "DELETE FROM sessions WHERE global_user_id = $1 AND kind = 'admin' AND id <> $2 RETURNING id",
     [userId, kept],
   );
-  for (const { id } of rows) await notifyEnd(client, Number(id));
+  for (const { id } of ended) await notifyEnd(client, id);
 }
 
 /** Stores that the password was given now. */

@@ -1,5 +1,6 @@
 import { Secret, TOTP } from 'otpauth';
 import type { Queryable } from '../db/database.ts';
+import { findRows } from '../db/rows.ts';
 
 /** Codes of an authenticator app (RFC 6238): six digits, SHA-1, 30 seconds, which every app knows. */
 
@@ -69,11 +70,11 @@ export async function removeTotp(client: Queryable, userId: number): Promise<boo
 export async function listSealedTotp(
   client: Queryable,
 ): Promise<Array<{ userId: number; email: string; sealed: Buffer }>> {
-  const { rows } = await client.query<{ global_user_id: string; secret: Buffer; email: string }>(
-    `SELECT t.global_user_id, t.secret, a.email FROM admin_totp t JOIN admin_credentials a USING (global_user_id)
+  return await findRows<{ userId: number; email: string; sealed: Buffer }>(
+    client,
+    `SELECT t.global_user_id AS user_id, t.secret AS sealed, a.email FROM admin_totp t JOIN admin_credentials a USING (global_user_id)
      ORDER BY t.global_user_id FOR UPDATE OF t`,
   );
-  return rows.map(r => ({ userId: Number(r.global_user_id), email: r.email, sealed: r.secret }));
 }
 
 /** Replaces the encrypted form of a secret. */

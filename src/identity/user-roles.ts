@@ -3,6 +3,7 @@ import { ServiceError } from '../base/errors.ts';
 import { IMPORTED_ROLES } from '../base/imported-roles.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
+import { findRows } from '../db/rows.ts';
 import { notifyIdentity, notifyUsers } from './identity-changes.ts';
 
 /**
@@ -18,38 +19,20 @@ export type UserRole = {
   origin: 'import' | 'manual';
 };
 
-type RoleSql = {
-  global_user_id: string;
-  role: string;
-  granted_at: Date;
-  granted_by: string;
-  origin: UserRole['origin'];
-};
-
-const toRole = (r: RoleSql): UserRole => ({
-  userId: Number(r.global_user_id),
-  role: r.role,
-  grantedAt: r.granted_at,
-  grantedBy: r.granted_by,
-  origin: r.origin,
-});
+const COLUMNS = 'global_user_id AS user_id, role, granted_at, granted_by, origin';
 
 /** Lists the roles of a user, ordered by name. */
 export async function listUserRoles(db: Queryable, userId: number): Promise<UserRole[]> {
-  const { rows } = await db.query<RoleSql>('SELECT * FROM user_roles WHERE global_user_id = $1 ORDER BY role', [
+  return await findRows<UserRole>(db, `SELECT ${COLUMNS} FROM user_roles WHERE global_user_id = $1 ORDER BY role`, [
     userId,
   ]);
-  return rows.map(toRole);
 }
 
 /** A user who has a role. */
-export type RoleHolder = {
+export type RoleHolder = Omit<UserRole, 'userId' | 'role'> & {
   id: number;
-  display_name: string;
-  external_id: string | null;
-  origin: 'import' | 'manual';
-  granted_at: Date;
-  granted_by: string;
+  displayName: string;
+  externalId: string | null;
 };
 
 /** Lists the holders of a role, newest users first. */
@@ -59,26 +42,26 @@ export async function listRoleHolders(
   before: number,
   limit: number,
 ): Promise<RoleHolder[]> {
-  const { rows } = await db.query<RoleHolder & { id: string }>(
+  return await findRows<RoleHolder>(
+    db,
     `SELECT u.id, u.display_name, u.external_id, r.origin, r.granted_at, r.granted_by
      FROM user_roles r JOIN global_users u ON u.id = r.global_user_id
      WHERE r.role = $1 AND u.id < $2 ORDER BY u.id DESC LIMIT $3`,
     [role, before, limit],
   );
-  return rows.map(r => ({ ...r, id: Number(r.id) }));
 }
 
 /** Lists all granted roles, and those that imports give, with the number of holders. */
 export async function listRoleNames(
   db: Queryable,
 ): Promise<Array<{ role: string; holders: number; imported: boolean }>> {
-  const { rows } = await db.query<{ role: string; holders: string; imported: boolean }>(
+  return await findRows<{ role: string; holders: number; imported: boolean }>(
+    db,
     `SELECT role, count(global_user_id) AS holders, role = ANY($1) AS imported
      FROM (SELECT role, global_user_id FROM user_roles UNION ALL SELECT unnest($1::text[]), NULL) AS known
      GROUP BY role ORDER BY role`,
     [IMPORTED_ROLES],
   );
-  return rows.map(r => ({ role: r.role, holders: Number(r.holders), imported: r.imported }));
 }
 
 /**

@@ -1,6 +1,7 @@
 import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { Database, Queryable } from '../db/database.ts';
+import { findRow, findRows, loadRow } from '../db/rows.ts';
 import { tupleText } from '../graph/tuple.ts';
 import { holdGraph } from '../outbox/append.ts';
 import { listRelationships } from '../outbox/mirror.ts';
@@ -10,34 +11,6 @@ import type { UserAttributes } from './user-attributes.ts';
 
 /** A person (docs/identity.md "Users"). */
 export type GlobalUser = UserAttributes & { id: number; createdAt: Date; updatedAt: Date };
-
-type UserSql = {
-  id: string;
-  external_id: string | null;
-  idp_accounts_id: string | null;
-  display_name: string;
-  primary_channel: UserAttributes['primaryChannel'];
-  locale: UserAttributes['locale'];
-  nationality_type: UserAttributes['nationalityType'];
-  funding_type: UserAttributes['fundingType'];
-  education_form: UserAttributes['educationForm'];
-  created_at: Date;
-  updated_at: Date;
-};
-
-const toUser = (r: UserSql): GlobalUser => ({
-  id: Number(r.id),
-  externalId: r.external_id,
-  idpAccountsId: r.idp_accounts_id,
-  displayName: r.display_name,
-  primaryChannel: r.primary_channel,
-  locale: r.locale,
-  nationalityType: r.nationality_type,
-  fundingType: r.funding_type,
-  educationForm: r.education_form,
-  createdAt: r.created_at,
-  updatedAt: r.updated_at,
-});
 
 const NO_ATTRIBUTES: UserAttributes = {
   externalId: null,
@@ -63,23 +36,16 @@ const valuesOf = (u: UserAttributes): unknown[] => [
 
 /** Adds a user; absent attributes are unknown. Part of the caller's transaction, if there is one. */
 export async function addUser(db: Queryable, attributes: Partial<UserAttributes>): Promise<GlobalUser> {
-  const { rows } = await db.query<UserSql>(
+  return await loadRow<GlobalUser>(
+    db,
     `INSERT INTO global_users (external_id, idp_accounts_id, display_name, primary_channel, locale, nationality_type, funding_type, education_form)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING *`,
     valuesOf({ ...NO_ATTRIBUTES, ...attributes }),
   );
-  return oneOf(rows);
 }
 
-const oneOf = (rows: UserSql[]): GlobalUser => {
-  const row = rows[0];
-  if (row === undefined) throw new Error('the statement returned no row');
-  return toUser(row);
-};
-
 export async function findUser(db: Queryable, id: number): Promise<GlobalUser | undefined> {
-  const { rows } = await db.query<UserSql>('SELECT * FROM global_users WHERE id = $1', [id]);
-  return rows[0] === undefined ? undefined : toUser(rows[0]);
+  return await findRow<GlobalUser>(db, 'SELECT * FROM global_users WHERE id = $1', [id]);
 }
 
 /**
@@ -90,14 +56,14 @@ export async function findOrAddIdpUser(
   db: Queryable,
   account: { sub: string; name: string; locale: 'ru' | 'en' | null },
 ): Promise<GlobalUser> {
-  const { rows } = await db.query<UserSql>(
+  return await loadRow<GlobalUser>(
+    db,
     `INSERT INTO global_users (idp_accounts_id, display_name, locale) VALUES ($1, $2, coalesce($3, 'ru'))
      ON CONFLICT (idp_accounts_id) DO UPDATE SET
        display_name = CASE WHEN global_users.display_name = '' THEN EXCLUDED.display_name ELSE global_users.display_name END
      RETURNING *`,
     [account.sub, account.name, account.locale],
   );
-  return oneOf(rows);
 }
 
 /**
@@ -107,7 +73,8 @@ export async function findOrAddIdpUser(
  *   a whole id: the university's, the account's, or ours as records of executions write it (`user:7`, `#7`); empty for all
  */
 export async function listUsers(db: Queryable, search: string, before: number, limit: number): Promise<GlobalUser[]> {
-  const { rows } = await db.query<UserSql>(
+  return await findRows<GlobalUser>(
+    db,
     `SELECT * FROM global_users
      WHERE id < $1 AND ($3 = '' OR strpos(lower(display_name), lower($3)) > 0 OR external_id = $3 OR idp_accounts_id = $3
        OR $3 IN ('user:' || id, '#' || id)
@@ -116,7 +83,6 @@ export async function listUsers(db: Queryable, search: string, before: number, l
      ORDER BY id DESC LIMIT $2`,
     [before, limit, search],
   );
-  return rows.map(toUser);
 }
 
 /** Attributes with the names used in the API and in policies. */
@@ -201,12 +167,12 @@ export async function changeUser(
       if (before === undefined) return undefined;
       if (attributes.externalId !== undefined && attributes.externalId !== before.externalId)
         await assertNothingByHand(client, before.externalId);
-      const { rows } = await client.query<UserSql>(
+      const user = await loadRow<GlobalUser>(
+        client,
         `UPDATE global_users SET external_id = $1, idp_accounts_id = $2, display_name = $3, primary_channel = $4, locale = $5,
            nationality_type = $6, funding_type = $7, education_form = $8, updated_at = now() WHERE id = $9 RETURNING *`,
         [...valuesOf({ ...before, ...attributes }), id],
       );
-      const user = oneOf(rows);
       await appendAudit(client, by, {
         action: 'user.change',
         objectType: 'user',
@@ -302,8 +268,7 @@ export async function setStudies(
 
 /** The user with an id in the university's systems. */
 export async function findUserByExternalId(db: Queryable, externalId: string): Promise<GlobalUser | undefined> {
-  const { rows } = await db.query<UserSql>('SELECT * FROM global_users WHERE external_id = $1', [externalId]);
-  return rows[0] === undefined ? undefined : toUser(rows[0]);
+  return await findRow<GlobalUser>(db, 'SELECT * FROM global_users WHERE external_id = $1', [externalId]);
 }
 
 /** Removes a user with sessions, tokens, roles and linked accounts. What else names the user is taken away before. */

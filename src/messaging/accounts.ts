@@ -2,6 +2,7 @@ import { createHash, randomInt } from 'node:crypto';
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
+import { findRow, findRows } from '../db/rows.ts';
 import type { ChannelName, Language } from './channel.ts';
 
 /** Accounts of messengers that belong to users (docs/messengers.md "Accounts"). */
@@ -106,12 +107,12 @@ export async function findAccountUser(
   channel: ChannelName,
   accountId: string,
 ): Promise<{ userId: number; locale: Language } | undefined> {
-  const { rows } = await db.query<{ id: string; locale: Language }>(
-    `SELECT u.id, u.locale FROM messenger_accounts a JOIN global_users u ON u.id = a.global_user_id
+  return await findRow<{ userId: number; locale: Language }>(
+    db,
+    `SELECT u.id AS user_id, u.locale FROM messenger_accounts a JOIN global_users u ON u.id = a.global_user_id
      WHERE a.channel = $1 AND a.account_id = $2`,
     [channel, accountId],
   );
-  return rows[0] === undefined ? undefined : { userId: Number(rows[0].id), locale: rows[0].locale };
 }
 
 export type LinkedAccount = { userId: number; channel: ChannelName; chatId: string; linkedAt: Date };
@@ -122,28 +123,24 @@ export async function listReachable(
   channels: readonly ChannelName[],
   userIds: readonly number[],
 ): Promise<LinkedAccount[]> {
-  const { rows } = await db.query<{ global_user_id: string; channel: ChannelName; chat_id: string; linked_at: Date }>(
-    `SELECT DISTINCT ON (a.global_user_id) a.global_user_id, a.channel, a.chat_id, a.linked_at
+  return await findRows<LinkedAccount>(
+    db,
+    `SELECT DISTINCT ON (a.global_user_id) a.global_user_id AS user_id, a.channel, a.chat_id, a.linked_at
      FROM messenger_accounts a JOIN global_users u ON u.id = a.global_user_id
      WHERE a.global_user_id = ANY ($1) AND a.channel = ANY ($2)
      ORDER BY a.global_user_id, a.channel IS NOT DISTINCT FROM u.primary_channel DESC, a.linked_at DESC`,
     [userIds, channels],
   );
-  return rows.map(r => ({
-    userId: Number(r.global_user_id),
-    channel: r.channel,
-    chatId: r.chat_id,
-    linkedAt: r.linked_at,
-  }));
 }
 
 /** All accounts of a user. */
 export async function listAccounts(db: Queryable, userId: number): Promise<LinkedAccount[]> {
-  const { rows } = await db.query<{ channel: ChannelName; chat_id: string; linked_at: Date }>(
-    'SELECT channel, chat_id, linked_at FROM messenger_accounts WHERE global_user_id = $1 ORDER BY channel',
+  return await findRows<LinkedAccount>(
+    db,
+    `SELECT global_user_id AS user_id, channel, chat_id, linked_at FROM messenger_accounts
+     WHERE global_user_id = $1 ORDER BY channel`,
     [userId],
   );
-  return rows.map(r => ({ userId, channel: r.channel, chatId: r.chat_id, linkedAt: r.linked_at }));
 }
 
 /** Codes and wrong codes whose time is over. */

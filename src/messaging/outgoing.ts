@@ -1,6 +1,7 @@
 import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
 import { removeInBatches } from '../db/remove-in-batches.ts';
+import { findRow, findRows } from '../db/rows.ts';
 import type { ChannelName } from './channel.ts';
 
 /** Messages on their way out: queued in the transaction of what they belong to, sent by one host at a time (docs/messengers.md "Outgoing messages"). */
@@ -35,44 +36,6 @@ export type OutgoingMessage = NewMessage & {
   createdAt: Date;
   endedAt: Date | null;
 };
-
-type OutgoingSql = {
-  id: string;
-  channel: ChannelName;
-  chat_id: string;
-  plugin_id: string | null;
-  source: MessageSource;
-  user_id: string | null;
-  message: Message;
-  request_id: string;
-  once_key: string | null;
-  state: MessageState;
-  parts_sent: number;
-  attempts: number;
-  next_at: Date;
-  last_error: string;
-  created_at: Date;
-  ended_at: Date | null;
-};
-
-const toMessage = (r: OutgoingSql): OutgoingMessage => ({
-  id: Number(r.id),
-  channel: r.channel,
-  chatId: r.chat_id,
-  pluginId: r.plugin_id,
-  source: r.source,
-  userId: r.user_id === null ? null : Number(r.user_id),
-  message: r.message,
-  requestId: r.request_id,
-  onceKey: r.once_key,
-  state: r.state,
-  partsSent: r.parts_sent,
-  attempts: r.attempts,
-  nextAt: r.next_at,
-  lastError: r.last_error,
-  createdAt: r.created_at,
-  endedAt: r.ended_at,
-});
 
 /** Answers come before messages to many. */
 const isUrgent = (source: MessageSource): boolean => source === 'reply' || source === 'host';
@@ -130,7 +93,8 @@ export async function listDue(
   without: readonly string[],
   limit: number,
 ): Promise<OutgoingMessage[]> {
-  const { rows } = await db.query<OutgoingSql>(
+  return await findRows<OutgoingMessage>(
+    db,
     `WITH heads AS (
        SELECT DISTINCT ON (chat_id) id, chat_id, state, urgent, next_at FROM outgoing_messages
        WHERE channel = $1 AND state IN ('queued', 'sending') ORDER BY chat_id, id)
@@ -141,7 +105,6 @@ export async function listDue(
      ORDER BY m.urgent DESC, m.next_at, m.id`,
     [channel, without, limit, LIMITS.messengerBusyMsMax],
   );
-  return rows.map(toMessage);
 }
 
 /** When the next one of those that wait for their time may go, in ms from now; null when none waits. */
@@ -219,31 +182,31 @@ export async function listMessages(
   before: number,
   limit: number,
 ): Promise<OutgoingMessage[]> {
-  const { rows } = await db.query<OutgoingSql>(
+  return await findRows<OutgoingMessage>(
+    db,
     `SELECT * FROM outgoing_messages WHERE id < $1 AND ($2::text IS NULL OR plugin_id = $2) AND ($3::text IS NULL OR state = $3)
        AND ($4::text IS NULL OR channel = $4) AND ($5::text IS NULL OR request_id = $5) ORDER BY id DESC LIMIT $6`,
     [before, f.pluginId ?? null, f.state ?? null, f.channel ?? null, f.requestId ?? null, limit],
   );
-  return rows.map(toMessage);
 }
 
 /** An administrator has it tried again. @returns the message as it was; undefined when there is none that has failed */
 export async function sendAgain(client: Queryable, id: number): Promise<OutgoingMessage | undefined> {
-  const { rows } = await client.query<OutgoingSql>(
+  const failed = await findRow<OutgoingMessage>(
+    client,
     "SELECT * FROM outgoing_messages WHERE id = $1 AND state IN ('failed', 'uncertain') FOR UPDATE",
     [id],
   );
-  if (rows[0] === undefined) return undefined;
+  if (failed === undefined) return undefined;
   await client.query(
     "UPDATE outgoing_messages SET state = 'queued', attempts = 0, next_at = now(), ended_at = NULL WHERE id = $1",
     [id],
   );
-  return toMessage(rows[0]);
+  return failed;
 }
 
 export async function findMessage(db: Queryable, id: number): Promise<OutgoingMessage | undefined> {
-  const { rows } = await db.query<OutgoingSql>('SELECT * FROM outgoing_messages WHERE id = $1', [id]);
-  return rows[0] === undefined ? undefined : toMessage(rows[0]);
+  return await findRow<OutgoingMessage>(db, 'SELECT * FROM outgoing_messages WHERE id = $1', [id]);
 }
 
 /** Messages that ended long ago are forgotten. @returns how many */
@@ -297,11 +260,11 @@ export async function listMessagesOf(
   chats: readonly PrivateChat[],
   limit: number,
 ): Promise<OutgoingMessage[]> {
-  const { rows } = await db.query<OutgoingSql>(
+  return await findRows<OutgoingMessage>(
+    db,
     `SELECT * FROM outgoing_messages WHERE ${OF_PERSON} ORDER BY id DESC LIMIT $4`,
     [...ofPerson(userId, chats), limit],
   );
-  return rows.map(toMessage);
 }
 
 /** Removes messages to a user, and those to the user's private chats. @returns how many */

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
+import { findRows } from '../db/rows.ts';
 import type { Graph } from '../graph/graph.ts';
 
 /** Which students a message is for (docs/messengers.md "Notifications"): where they study, by the graph, and what they are, by the database. */
@@ -63,7 +64,8 @@ export async function findStudents(
   f: StudentFilter,
 ): Promise<number[]> {
   const members = await membersOf(db, graph, f);
-  const { rows } = await db.query<{ id: string }>(
+  const rows = await findRows<{ id: number }>(
+    db,
     `SELECT u.id FROM global_users u
      WHERE ($1::text[] IS NULL OR u.external_id = ANY ($1))
        AND ($1::text[] IS NOT NULL OR EXISTS (SELECT 1 FROM student_positions s WHERE s.person_external_id = u.external_id AND s.holds))
@@ -81,5 +83,5 @@ export async function findStudents(
       LIMITS.studentsToldMax + 1,
     ],
   );
-  return rows.map(r => Number(r.id));
+  return rows.map(r => r.id);
 }

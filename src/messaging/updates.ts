@@ -1,21 +1,12 @@
 import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { tryLockNamedForTransaction } from '../db/locks.ts';
+import { findRow, findRows } from '../db/rows.ts';
 import type { ChannelName, Update } from './channel.ts';
 
 /** Updates of messengers as they came: stored first, handled later, each once (docs/messengers.md "Updates"). */
 
 export type StoredUpdate = { id: number; channel: ChannelName; chatId: string; payload: string; attempts: number };
-
-type UpdateSql = { id: string; channel: ChannelName; chat_id: string; payload: string; attempts: number };
-
-const toUpdate = (r: UpdateSql): StoredUpdate => ({
-  id: Number(r.id),
-  channel: r.channel,
-  chatId: r.chat_id,
-  payload: r.payload,
-  attempts: r.attempts,
-});
 
 /**
  * Stores an update, inside the caller's transaction.
@@ -23,31 +14,31 @@ const toUpdate = (r: UpdateSql): StoredUpdate => ({
  * @returns its number; undefined for one that came before
  */
 export async function appendUpdate(client: Queryable, channel: ChannelName, u: Update): Promise<number | undefined> {
-  const { rows } = await client.query<{ id: string }>(
+  const added = await findRow<{ id: number }>(
+    client,
     `INSERT INTO messenger_updates (channel, update_id, chat_id, payload) VALUES ($1, $2, $3, $4)
      ON CONFLICT (channel, update_id) DO NOTHING RETURNING id`,
     [channel, u.updateId, u.chatId, u.payload],
   );
-  const [row] = rows;
-  if (row === undefined) return undefined;
+  if (added === undefined) return undefined;
   await client.query(
     `INSERT INTO messenger_chats (channel, chat_id, is_private) VALUES ($1, $2, $3)
      ON CONFLICT (channel, chat_id) DO UPDATE SET seen_at = now() WHERE messenger_chats.seen_at < now() - interval '1 hour'`,
     [channel, u.chatId, u.isPrivate],
   );
-  return Number(row.id);
+  return added.id;
 }
 
 export type Chat = { channel: ChannelName; chatId: string };
 
 /** Chats with unhandled updates that came a while ago, or before the clock was set back: the host that had them has ended. */
 export async function listLeftChats(db: Queryable, olderMs: number): Promise<Chat[]> {
-  const { rows } = await db.query<{ channel: ChannelName; chat_id: string }>(
+  return await findRows<Chat>(
+    db,
     `SELECT DISTINCT channel, chat_id FROM messenger_updates
      WHERE handled_at IS NULL AND received_at NOT BETWEEN now() - make_interval(secs => $1::float8 / 1000) AND now() LIMIT 100`,
     [olderMs],
   );
-  return rows.map(r => ({ channel: r.channel, chatId: r.chat_id }));
 }
 
 /**
@@ -65,18 +56,19 @@ export async function handleNext(
   return await db.withTransaction(async client => {
     await client.query("SET LOCAL idle_in_transaction_session_timeout = '5min'");
     if (!(await tryLockNamedForTransaction(client, 'chat', `${chat.channel} ${chat.chatId}`))) return false;
-    const { rows } = await client.query<UpdateSql>(
+    const open = await findRow<StoredUpdate>(
+      client,
       `SELECT * FROM messenger_updates WHERE channel = $1 AND chat_id = $2 AND handled_at IS NULL ORDER BY id LIMIT 1`,
       [chat.channel, chat.chatId],
     );
-    const [open] = rows;
     if (open === undefined) return false;
     // Counted whatever becomes of the transaction: an update that ends its host each time must not do so for ever.
-    const counted = await db.query<UpdateSql>(
+    const counted = await findRow<StoredUpdate>(
+      db,
       'UPDATE messenger_updates SET attempts = attempts + 1 WHERE id = $1 RETURNING *',
       [open.id],
     );
-    const outcome = await handle(client, toUpdate(counted.rows[0] ?? open));
+    const outcome = await handle(client, counted ?? open);
     await client.query('UPDATE messenger_updates SET handled_at = now(), outcome = $2 WHERE id = $1', [
       open.id,
       outcome,
@@ -92,7 +84,8 @@ const NEAR_MAX = 100;
 
 /** What came in the chat of an update in the last minutes, the update itself among it, the first one first. */
 export async function listNear(client: Queryable, { channel, chatId, id }: StoredUpdate): Promise<NearUpdate[]> {
-  const { rows } = await client.query<{ id: string; payload: string; is_handled: boolean; age_ms: number }>(
+  return await findRows<NearUpdate>(
+    client,
     `SELECT id, payload, handled_at IS NOT NULL AS is_handled,
             (extract(epoch FROM clock_timestamp() - received_at) * 1000)::float8 AS age_ms
      FROM messenger_updates
@@ -100,7 +93,6 @@ export async function listNear(client: Queryable, { channel, chatId, id }: Store
      ORDER BY id LIMIT $4`,
     [channel, chatId, id, NEAR_MAX],
   );
-  return rows.map(r => ({ id: Number(r.id), payload: r.payload, isHandled: r.is_handled, ageMs: r.age_ms }));
 }
 
 /** Notes updates as handled with another one, inside its transaction. */
@@ -123,11 +115,11 @@ export async function removeOldUpdates(db: Queryable): Promise<number> {
 /** The chat plugins mean by an id, with or without its channel in front. */
 export async function findChats(db: Queryable, channels: readonly ChannelName[], text: string): Promise<Chat[]> {
   const [, channel, chatId] = /^([A-Z]+):(.+)$/s.exec(text) ?? [null, null, text];
-  const { rows } = await db.query<{ channel: ChannelName; chat_id: string }>(
+  return await findRows<Chat>(
+    db,
     'SELECT channel, chat_id FROM messenger_chats WHERE chat_id = $1 AND ($2::text IS NULL OR channel = $2) AND channel = ANY ($3)',
     [chatId, channel, channels],
   );
-  return rows.map(r => ({ channel: r.channel, chatId: r.chat_id }));
 }
 
 /** What came from private chats, the newest first; the payload as the messenger sent it. */

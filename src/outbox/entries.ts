@@ -1,5 +1,6 @@
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import type { Database, Queryable } from '../db/database.ts';
+import { findRow, findRows, loadRow } from '../db/rows.ts';
 import type { GraphChange } from './append.ts';
 import { discard, requeue } from './stream.ts';
 
@@ -56,23 +57,6 @@ export async function findPause(db: Queryable): Promise<StreamPause | null> {
   return { since, until: rows[0]?.until ?? null, reason: rows[0]?.last_error ?? '' };
 }
 
-type RowSql = {
-  id: string;
-  operation: GraphChange['operation'];
-  state: OutboxRow['state'];
-  payload: Record<string, unknown>;
-  keys: string[];
-  attempts: number;
-  last_error: string | null;
-  created_at: Date;
-  processed_at: Date | null;
-  locked_until: Date | null;
-  dead_at: Date | null;
-  resolution: OutboxRow['resolution'];
-  resolved_by: string | null;
-  requeue_of: string | null;
-};
-
 const STATE = `CASE WHEN processed_at IS NOT NULL THEN 'processed' WHEN dead_at IS NULL THEN 'pending' ELSE coalesce(resolution, 'dead') END`;
 
 /** As the partial indexes say it. */
@@ -84,23 +68,6 @@ const OF_STATE: Record<OutboxRow['state'], string> = {
   discarded: "resolution = 'discarded'",
 };
 
-const toRow = (r: RowSql): OutboxRow => ({
-  id: Number(r.id),
-  operation: r.operation,
-  state: r.state,
-  payload: r.payload,
-  keys: r.keys,
-  attempts: r.attempts,
-  lastError: r.last_error,
-  createdAt: r.created_at,
-  processedAt: r.processed_at,
-  lockedUntil: r.locked_until,
-  deadAt: r.dead_at,
-  resolution: r.resolution,
-  resolvedBy: r.resolved_by,
-  requeueOf: r.requeue_of === null ? null : Number(r.requeue_of),
-});
-
 /** Newest first. */
 export async function listEntries(
   db: Queryable,
@@ -108,66 +75,47 @@ export async function listEntries(
   before: number,
   limit: number,
 ): Promise<OutboxRow[]> {
-  const { rows } = await db.query<RowSql>(
+  return await findRows<OutboxRow>(
+    db,
     `SELECT *, ${STATE} AS state FROM authz_outbox
      WHERE id < $1 AND ${filter.state === undefined ? 'true' : OF_STATE[filter.state]} AND ($3::text IS NULL OR $3 = ANY (keys))
      ORDER BY id DESC LIMIT $2`,
     [before, limit, filter.key ?? null],
   );
-  return rows.map(toRow);
 }
 
 export async function findEntry(db: Queryable, id: number): Promise<OutboxRow | undefined> {
-  const { rows } = await db.query<RowSql>(`SELECT *, ${STATE} AS state FROM authz_outbox WHERE id = $1`, [id]);
-  return rows[0] === undefined ? undefined : toRow(rows[0]);
+  return await findRow<OutboxRow>(db, `SELECT *, ${STATE} AS state FROM authz_outbox WHERE id = $1`, [id]);
 }
 
 const hundredths = (ms: number): number => Math.round(ms * 100) / 100;
 
 /** Entries that wait and entries that are dead, and for how many seconds the oldest has waited; for metrics. */
 export async function outboxCounts(db: Queryable): Promise<{ pending: number; dead: number; oldestSeconds: number }> {
-  const { rows } = await db.query<{ pending: string; dead: string; oldest: number | null }>(
-    `SELECT count(*) AS pending, extract(epoch FROM clock_timestamp() - min(created_at))::float8 AS oldest,
+  return await loadRow<{ pending: number; dead: number; oldestSeconds: number }>(
+    db,
+    `SELECT count(*) AS pending,
+       coalesce(extract(epoch FROM clock_timestamp() - min(created_at)), 0)::float8 AS oldest_seconds,
        (SELECT count(*) FROM authz_outbox WHERE ${OF_STATE.dead}) AS dead
      FROM authz_outbox WHERE ${OF_STATE.pending}`,
   );
-  const { dead = 0, oldest = 0, pending = 0 } = rows[0] ?? {};
-  return { pending: Number(pending), dead: Number(dead), oldestSeconds: oldest ?? 0 };
 }
 
 export async function outboxState(db: Queryable): Promise<OutboxState> {
-  const { rows } = await db.query<{
-    pending: string;
-    backing_off: string;
-    dead: string;
-    oldest: number | null;
-    p50: number | null;
-    p99: number | null;
-    last_error: string | null;
-    last_id: string;
-  }>(
+  const { p50, p99, ...state } = await loadRow<Omit<OutboxState, 'lagMs'> & Record<'p50' | 'p99', number | null>>(
+    db,
     `SELECT s.last_error, s.last_id,
        (SELECT count(*) FROM authz_outbox WHERE processed_at IS NULL AND dead_at IS NULL) AS pending,
        (SELECT count(*) FROM authz_outbox WHERE processed_at IS NULL AND dead_at IS NULL AND attempts > 0) AS backing_off,
        (SELECT count(*) FROM authz_outbox WHERE dead_at IS NOT NULL AND resolution IS NULL) AS dead,
-       (SELECT extract(epoch FROM clock_timestamp() - min(created_at))::float8 FROM authz_outbox WHERE processed_at IS NULL AND dead_at IS NULL) AS oldest,
+       (SELECT extract(epoch FROM clock_timestamp() - min(created_at))::float8 FROM authz_outbox WHERE processed_at IS NULL AND dead_at IS NULL) AS oldest_pending_seconds,
        l.p50, l.p99
      FROM authz_stream s,
        (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY ms) AS p50, percentile_cont(0.99) WITHIN GROUP (ORDER BY ms) AS p99
         FROM (SELECT extract(epoch FROM processed_at - created_at)::float8 * 1000 AS ms FROM authz_outbox
               WHERE processed_at > clock_timestamp() - interval '5 minutes' LIMIT 100000) d) l`,
   );
-  const r = rows[0];
-  if (r === undefined) throw new Error('the row of the stream is gone');
-  return {
-    pending: Number(r.pending),
-    backingOff: Number(r.backing_off),
-    dead: Number(r.dead),
-    oldestPendingSeconds: r.oldest,
-    lagMs: r.p50 === null || r.p99 === null ? null : { p50: hundredths(r.p50), p99: hundredths(r.p99) },
-    lastError: r.last_error,
-    lastId: Number(r.last_id),
-  };
+  return { ...state, lagMs: p50 === null || p99 === null ? null : { p50: hundredths(p50), p99: hundredths(p99) } };
 }
 
 /**

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Actor } from '../audit/audit-log.ts';
 import type { Database, Queryable } from '../db/database.ts';
+import { findRow } from '../db/rows.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { type JobQueue, scheduledJob } from '../jobs.ts';
 import type { Deliverer } from './deliver.ts';
@@ -73,12 +74,11 @@ async function keep(db: Queryable, { compared, extra, missing, repaired }: Drift
 
 /** What the newest comparison found; null when none was made. */
 export async function findNewestComparison(db: Queryable): Promise<ComparisonResult | null> {
-  const { rows } = await db.query<{ at: Date; missing: string; extra: string; repaired: boolean }>(
+  const newest = await findRow<ComparisonResult>(
+    db,
     'SELECT at, missing, extra, repaired FROM graph_comparisons ORDER BY id DESC LIMIT 1',
   );
-  const row = rows[0];
-  if (row === undefined) return null;
-  return { at: row.at, missing: Number(row.missing), extra: Number(row.extra), repaired: row.repaired };
+  return newest ?? null;
 }
 
 /** Once a night, on one of the hosts. What differs is not mended: administrators decide that. */

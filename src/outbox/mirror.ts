@@ -1,29 +1,17 @@
 import type { Database, Queryable } from '../db/database.ts';
+import { findRows, loadRow } from '../db/rows.ts';
 import { type Tuple, type TupleFilter, tupleKey } from '../graph/tuple.ts';
 import { type Origin, tupleJson } from './append.ts';
-import { tupleOfRow } from './stream.ts';
 
 /** `authz_tuples`: the graph as it should be, written by `authz_append` in the transaction of every change. */
-
-type MirrorSql = {
-  resource_type: string;
-  resource_id: string;
-  relation: string;
-  subject_type: string;
-  subject_id: string;
-  subject_relation: string;
-  origin: Origin;
-  created_at: Date;
-};
 
 /** A tuple with who owns it. */
 export type Relationship = { tuple: Tuple; origin: Origin; createdAt: Date };
 
-const toRelationship = (r: MirrorSql): Relationship => ({
-  tuple: tupleOfRow(r),
-  origin: r.origin,
-  createdAt: r.created_at,
-});
+/** A row of it. */
+type MirrorRow = Tuple & Omit<Relationship, 'tuple'>;
+
+const toRelationship = ({ createdAt, origin, ...tuple }: MirrorRow): Relationship => ({ tuple, origin, createdAt });
 
 const KEY = 'resource_type, resource_id, relation, subject_type, subject_id, subject_relation';
 const keyOf = (t: Tuple): string[] => [
@@ -47,9 +35,9 @@ export async function readMirror(
 ): Promise<number> {
   return await db.withTransaction(async client => {
     await client.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY');
-    const { rows } = await client.query<{ id: string }>('SELECT coalesce(max(id), 0) AS id FROM authz_outbox');
+    const last = await loadRow<{ id: number }>(client, 'SELECT coalesce(max(id), 0) AS id FROM authz_outbox');
     await eachRelationship(client, pageSize, onPage);
-    return Number(rows[0]?.id ?? 0);
+    return last.id;
   });
 }
 
@@ -70,22 +58,23 @@ export async function eachRelationship(
 
 /** Which of these tuples the mirror holds, by their keys. */
 export async function readWanted(db: Queryable, tuples: readonly Tuple[]): Promise<Set<string>> {
-  const { rows } = await db.query<MirrorSql>(
-    `SELECT ${KEY}, origin, created_at FROM authz_tuples JOIN jsonb_to_recordset($1::jsonb)
+  const found = await findRows<Tuple>(
+    db,
+    `SELECT ${KEY} FROM authz_tuples JOIN jsonb_to_recordset($1::jsonb)
        AS t (resource_type text, resource_id text, relation text, subject_type text, subject_id text, subject_relation text)
      USING (${KEY})`,
     [JSON.stringify(tuples.map(t => ({ ...tupleJson(t), subject_relation: t.subjectRelation })))],
   );
-  return new Set(rows.map(r => tupleKey(tupleOfRow(r))));
+  return new Set(found.map(tupleKey));
 }
 
 /** Tuples of the objects of a type whose ids begin so. */
 export async function listByPrefix(db: Queryable, resourceType: string, prefix: string): Promise<Tuple[]> {
-  const { rows } = await db.query<MirrorSql>(
-    `SELECT ${KEY}, origin, created_at FROM authz_tuples WHERE resource_type = $1 AND starts_with(resource_id, $2) ORDER BY ${KEY}`,
+  return await findRows<Tuple>(
+    db,
+    `SELECT ${KEY} FROM authz_tuples WHERE resource_type = $1 AND starts_with(resource_id, $2) ORDER BY ${KEY}`,
     [resourceType, prefix],
   );
-  return rows.map(r => tupleOfRow(r));
 }
 
 /**
@@ -117,7 +106,8 @@ export async function listRelationships(
         .join(', ')})`,
     );
   const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`;
-  const { rows } = await db.query<MirrorSql>(
+  const rows = await findRows<MirrorRow>(
+    db,
     `SELECT ${KEY}, origin, created_at FROM authz_tuples ${where} ORDER BY ${KEY} LIMIT $1`,
     values,
   );
@@ -126,7 +116,8 @@ export async function listRelationships(
 
 /** Everything a subject is in, by hand or by an import. */
 export async function listSubjectTuples(db: Queryable, type: string, id: string): Promise<Relationship[]> {
-  const { rows } = await db.query<MirrorSql>(
+  const rows = await findRows<MirrorRow>(
+    db,
     `SELECT ${KEY}, origin, created_at FROM authz_tuples WHERE subject_type = $1 AND subject_id = $2 ORDER BY ${KEY}`,
     [type, id],
   );

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
 import { removeInBatches } from '../db/remove-in-batches.ts';
+import { findRow, findRows } from '../db/rows.ts';
 import type { Tuple, TupleFilter } from '../graph/tuple.ts';
 import type { OutboxEntry } from './plan.ts';
 
@@ -46,7 +47,7 @@ const payload = z.object({
   removed: z.array(tupleColumns).optional(),
 });
 
-export function tupleOfRow(row: z.input<typeof tupleColumns>): Tuple {
+function tupleOfRow(row: z.input<typeof tupleColumns>): Tuple {
   return {
     resourceType: row.resource_type,
     resourceId: row.resource_id,
@@ -71,43 +72,22 @@ function filterOfRow(f: NonNullable<z.infer<typeof payload>['filter']>): TupleFi
   };
 }
 
-type EntrySql = {
-  id: string;
-  operation: OutboxEntry['operation'];
-  payload: unknown;
-  keys: string[];
-  attempts: number;
-  mark: string;
-  parked_ms: number;
-};
+/** An entry as it is stored. */
+type StoredEntry = Omit<OutboxEntry, 'tuples' | 'filter' | 'removed'> & { payload: unknown };
 
-function toEntry(r: EntrySql): OutboxEntry {
-  const { filter: f, removed, tuples } = payload.parse(r.payload);
+function readEntry({ payload: stored, ...entry }: StoredEntry): OutboxEntry {
+  const { filter: f, removed, tuples } = payload.parse(stored);
   return {
-    id: Number(r.id),
-    operation: r.operation,
+    ...entry,
     tuples: tuples.map(tupleOfRow),
     filter: f === undefined ? null : filterOfRow(f),
     removed: removed?.map(tupleOfRow) ?? null,
-    keys: r.keys,
-    attempts: r.attempts,
-    mark: r.mark,
-    parkedMs: r.parked_ms,
   };
 }
 
 /** What is read of the row, and how long the caller's transaction may say nothing: a host that is cut off keeps the others from delivering no longer. */
 const LOCKED = `owner, epoch, failures, store, tick, position,
   set_config('idle_in_transaction_session_timeout', '${CUT_OFF_MS}', true)`;
-
-type StreamSql = {
-  owner: string | null;
-  epoch: string;
-  failures: number;
-  store: string | null;
-  tick: string;
-  position: string | null;
-};
 
 /**
  * Locks the stream for the caller's transaction. To `look` leaves alone a host that delivers: until it did nothing for a while by its own entry, where
@@ -121,7 +101,8 @@ export async function lockStream(
   owner: string,
   to: 'look' | 'deliver' | 'hold',
 ): Promise<StreamState | null> {
-  const { rows } = await client.query<StreamSql>(
+  const row = await findRow<Omit<StreamState, 'position'> & { tick: number; position: string | null }>(
+    client,
     to === 'hold'
       ? `SELECT ${LOCKED} FROM authz_stream FOR UPDATE`
       : `SELECT ${LOCKED} FROM authz_stream
@@ -131,15 +112,9 @@ export async function lockStream(
          FOR UPDATE SKIP LOCKED`,
     to === 'hold' ? [] : [owner, to === 'deliver'],
   );
-  const row = rows[0];
   if (row === undefined) return null;
-  return {
-    owner: row.owner,
-    epoch: Number(row.epoch),
-    failures: row.failures,
-    store: row.store,
-    position: row.position === null ? null : { tick: Number(row.tick), entry: row.position },
-  };
+  const { epoch, failures, owner: present, position, store, tick } = row;
+  return { owner: present, epoch, failures, store, position: position === null ? null : { tick, entry: position } };
 }
 
 /** Keeps a transaction that waits for the store from counting as one of a host that is cut off. */
@@ -170,13 +145,14 @@ export async function knowsEntry(db: Queryable, entry: string): Promise<boolean>
 
 /** A part of the line, in order: entries behind an id. */
 export async function readLine(client: Queryable, afterId: number): Promise<OutboxEntry[]> {
-  const { rows } = await client.query<EntrySql>(
+  const rows = await findRows<StoredEntry>(
+    client,
     `SELECT id, operation, payload, keys, attempts, mark,
        extract(epoch FROM wait_left(locked_until, authz_backoff(attempts)))::float8 * 1000 AS parked_ms
      FROM authz_outbox WHERE processed_at IS NULL AND dead_at IS NULL AND id > $2 ORDER BY id LIMIT $1`,
     [LIMITS.outboxWindow, afterId],
   );
-  return rows.map(toEntry);
+  return rows.map(readEntry);
 }
 
 /** Whether anything waits. */

@@ -2,11 +2,12 @@ import { z } from 'zod';
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { PLUGIN_CHANGED } from '../db/notifications.ts';
+import { findRow, findRows, loadRow } from '../db/rows.ts';
 import type { Finding } from './finding.ts';
 import type { Manifest } from './manifest.ts';
 import type { ModuleSignature } from './module-signature.ts';
 import { type NetworkRules, parseStoredRules } from './network-rules.ts';
-import { type SettingsSql, settingsByTrigger, type TriggerSettings } from './trigger-settings.ts';
+import { SETTINGS_JSON, type TriggerSettings } from './trigger-settings.ts';
 
 /** Rows of `plugins` and `plugin_versions`; the only writer of both. */
 export type VersionRow = {
@@ -75,70 +76,34 @@ const frontend = z
   .object({ sha256: z.string(), packedBytes: z.number(), files: z.number(), bytes: z.number() })
   .nullable();
 
-export type VersionSql = {
-  id: string;
-  plugin_id: string;
-  version: string;
-  wasm_key: string;
-  sha256: string;
-  size: string;
-  manifest: Manifest;
-  findings: Finding[];
-  permissions: string[];
+/** A version as it is stored. */
+export type StoredVersion = Omit<VersionRow, 'config' | 'network' | 'runnable' | 'frontend' | 'signature'> & {
   config: Record<string, string> | null;
-  secrets: Buffer | null;
-  network: unknown;
-  runnable: unknown;
-  frontend: unknown;
-  signature: unknown;
-  uploaded_at: Date;
-  installed_at: Date | null;
-};
-export type PluginSql = {
-  id: string;
-  enabled: boolean;
-  installed_version_id: string | null;
-  frontend_origins: string[];
-  frontend_access: FrontendAccess;
-  html_trusted: boolean;
-  created_at: Date;
-  updated_at: Date;
-};
+} & Record<'network' | 'runnable' | 'frontend' | 'signature', unknown>;
 
-export const parseVersion = (r: VersionSql): VersionRow => ({
-  id: Number(r.id),
-  pluginId: r.plugin_id,
-  version: r.version,
-  wasmKey: r.wasm_key,
-  sha256: r.sha256,
-  size: Number(r.size),
-  manifest: r.manifest,
-  findings: r.findings,
-  permissions: r.permissions,
-  config: r.config ?? {},
-  secrets: r.secrets,
-  network: parseStoredRules(r.network),
-  runnable: runnable.parse(r.runnable),
-  frontend: frontend.parse(r.frontend),
-  signature: signature.parse(r.signature),
-  uploadedAt: r.uploaded_at,
-  installedAt: r.installed_at,
+export const readVersion = (v: StoredVersion): VersionRow => ({
+  ...v,
+  config: v.config ?? {},
+  network: parseStoredRules(v.network),
+  runnable: runnable.parse(v.runnable),
+  frontend: frontend.parse(v.frontend),
+  signature: signature.parse(v.signature),
 });
-export const toPlugin = (r: PluginSql): PluginRow => ({
-  id: r.id,
-  enabled: r.enabled,
-  installedVersionId: r.installed_version_id === null ? null : Number(r.installed_version_id),
-  frontendOrigins: r.frontend_origins,
-  frontendAccess: r.frontend_access,
-  htmlTrusted: r.html_trusted,
-  createdAt: r.created_at,
-  updatedAt: r.updated_at,
-});
+
+const findVersionWhere = async (
+  db: Queryable,
+  condition: string,
+  values: unknown[],
+): Promise<VersionRow | undefined> => {
+  const row = await findRow<StoredVersion>(db, `SELECT * FROM plugin_versions WHERE ${condition}`, values);
+  return row === undefined ? undefined : readVersion(row);
+};
 
 /** Adds a version inside the caller's transaction, and with the first version also its plugin. */
 export async function insertVersion(client: Queryable, v: NewVersion): Promise<VersionRow> {
   await client.query('INSERT INTO plugins (id) VALUES ($1) ON CONFLICT (id) DO NOTHING', [v.pluginId]);
-  const { rows } = await client.query<VersionSql>(
+  const added = await loadRow<StoredVersion>(
+    client,
     `INSERT INTO plugin_versions (plugin_id, version, wasm_key, sha256, size, manifest, findings, permissions, runnable, frontend, signature)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING *`,
     [
@@ -155,8 +120,7 @@ export async function insertVersion(client: Queryable, v: NewVersion): Promise<V
       v.signature === null ? null : JSON.stringify(v.signature),
     ],
   );
-  if (rows[0] === undefined) throw new Error('INSERT returned no row');
-  return parseVersion(rows[0]);
+  return readVersion(added);
 }
 
 export async function addVersion(db: Database, by: Actor, v: NewVersion): Promise<VersionRow> {
@@ -179,19 +143,16 @@ export async function addVersion(db: Database, by: Actor, v: NewVersion): Promis
 }
 
 export async function findPlugin(db: Queryable, id: string): Promise<PluginRow | undefined> {
-  const { rows } = await db.query<PluginSql>('SELECT * FROM plugins WHERE id = $1', [id]);
-  return rows[0] === undefined ? undefined : toPlugin(rows[0]);
+  return await findRow<PluginRow>(db, 'SELECT * FROM plugins WHERE id = $1', [id]);
 }
 
 /** Locks the row until the transaction ends, so that installations of one plugin run one after another. */
 export async function lockPlugin(client: Queryable, id: string): Promise<PluginRow | undefined> {
-  const { rows } = await client.query<PluginSql>('SELECT * FROM plugins WHERE id = $1 FOR UPDATE', [id]);
-  return rows[0] === undefined ? undefined : toPlugin(rows[0]);
+  return await findRow<PluginRow>(client, 'SELECT * FROM plugins WHERE id = $1 FOR UPDATE', [id]);
 }
 
 export async function findVersion(db: Queryable, id: number): Promise<VersionRow | undefined> {
-  const { rows } = await db.query<VersionSql>('SELECT * FROM plugin_versions WHERE id = $1', [id]);
-  return rows[0] === undefined ? undefined : parseVersion(rows[0]);
+  return await findVersionWhere(db, 'id = $1', [id]);
 }
 
 export async function findVersionByKey(
@@ -199,11 +160,7 @@ export async function findVersionByKey(
   pluginId: string,
   wasmKey: string,
 ): Promise<VersionRow | undefined> {
-  const { rows } = await db.query<VersionSql>('SELECT * FROM plugin_versions WHERE plugin_id = $1 AND wasm_key = $2', [
-    pluginId,
-    wasmKey,
-  ]);
-  return rows[0] === undefined ? undefined : parseVersion(rows[0]);
+  return await findVersionWhere(db, 'plugin_id = $1 AND wasm_key = $2', [pluginId, wasmKey]);
 }
 
 export async function listVersions(
@@ -212,11 +169,12 @@ export async function listVersions(
   before: number,
   limit: number,
 ): Promise<VersionRow[]> {
-  const { rows } = await db.query<VersionSql>(
+  const rows = await findRows<StoredVersion>(
+    db,
     'SELECT * FROM plugin_versions WHERE plugin_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3',
     [pluginId, before, limit],
   );
-  return rows.map(parseVersion);
+  return rows.map(readVersion);
 }
 
 /** The installed versions with their plugins and trigger settings, in one statement: what a starting host needs. */
@@ -224,28 +182,38 @@ export async function loadInstalled(
   db: Queryable,
   pluginId: string | null,
 ): Promise<Array<{ plugin: PluginRow; version: VersionRow; settings: Map<string, TriggerSettings> }>> {
-  const { rows } = await db.query<{ plugin: PluginSql; settings: SettingsSql[] } & VersionSql>(
-    `SELECT v.*, to_jsonb(p) AS plugin,
-       (SELECT coalesce(jsonb_agg(to_jsonb(s)), '[]') FROM plugin_trigger_settings s WHERE s.plugin_id = p.id) AS settings
+  const rows = await findRows<StoredVersion & Omit<PluginRow, 'id'> & { settings: Record<string, TriggerSettings> }>(
+    db,
+    `SELECT v.*, p.enabled, p.installed_version_id, p.frontend_origins, p.frontend_access, p.html_trusted, p.created_at,
+       p.updated_at, (SELECT coalesce(jsonb_object_agg(s.trigger_name, ${SETTINGS_JSON}), '{}')
+        FROM plugin_trigger_settings s WHERE s.plugin_id = p.id) AS settings
      FROM plugins p JOIN plugin_versions v ON v.id = p.installed_version_id
      WHERE $1::text IS NULL OR p.id = $1`,
     [pluginId],
   );
-  return rows.map(r => ({
-    plugin: toPlugin(r.plugin),
-    version: parseVersion(r),
-    settings: settingsByTrigger(r.settings),
-  }));
+  return rows.map(row => {
+    const { createdAt, enabled, frontendAccess, frontendOrigins, htmlTrusted, installedVersionId, updatedAt } = row;
+    const { settings, ...version } = row;
+    return {
+      plugin: {
+        ...{ id: row.pluginId, enabled, installedVersionId, frontendOrigins, frontendAccess, htmlTrusted },
+        ...{ createdAt, updatedAt },
+      },
+      version: readVersion(version),
+      settings: new Map(Object.entries(settings)),
+    };
+  });
 }
 
 /** Versions whose runnable has another format, made by an older release; the installed ones first. */
 export async function listOutdated(db: Queryable, format: number): Promise<VersionRow[]> {
-  const { rows } = await db.query<VersionSql>(
+  const rows = await findRows<StoredVersion>(
+    db,
     `SELECT v.* FROM plugin_versions v LEFT JOIN plugins p ON p.installed_version_id = v.id
      WHERE coalesce((v.runnable ->> 'format')::int, 1) <> $1 ORDER BY p.id IS NULL, v.id`,
     [format],
   );
-  return rows.map(parseVersion);
+  return rows.map(readVersion);
 }
 
 /** Stores the runnable and the findings of a newer gate. */
@@ -338,10 +306,11 @@ export async function removePlugin(client: Queryable, pluginId: string): Promise
 
 /** Encrypted secrets of all versions. Locks their rows until the transaction ends. */
 export async function listSealedSecrets(client: Queryable): Promise<Array<VersionRow & { secrets: Buffer }>> {
-  const { rows } = await client.query<VersionSql>(
+  const rows = await findRows<StoredVersion>(
+    client,
     'SELECT * FROM plugin_versions WHERE secrets IS NOT NULL ORDER BY id FOR UPDATE',
   );
-  return rows.map(parseVersion).flatMap(v => (v.secrets === null ? [] : [{ ...v, secrets: v.secrets }]));
+  return rows.map(readVersion).flatMap(v => (v.secrets === null ? [] : [{ ...v, secrets: v.secrets }]));
 }
 
 /** Replaces the stored secrets of a version. */

@@ -1,5 +1,6 @@
 import type { AuditState } from '../audit/audit-log.ts';
 import type { Queryable } from '../db/database.ts';
+import { findRows } from '../db/rows.ts';
 
 /**
  * Access settings of one HTTP trigger (docs/access.md "Trigger settings"). `frontendOrigins` null inherits the
@@ -25,36 +26,20 @@ export const DEFAULT_SETTINGS: Readonly<TriggerSettings> = {
   record: false,
 };
 
-/** A row of `plugin_trigger_settings`. */
-export type SettingsSql = {
-  trigger_name: string;
-  enabled: boolean;
-  allow_user_session: boolean;
-  allow_service_key: boolean;
-  policy_expression: string;
-  frontend_origins: string[] | null;
-  record: boolean;
-};
+/** The settings of a row `s` of `plugin_trigger_settings`, as one value. */
+export const SETTINGS_JSON = `jsonb_build_object('enabled', s.enabled, 'allowUserSession', s.allow_user_session,
+  'allowServiceKey', s.allow_service_key, 'policyExpression', s.policy_expression, 'frontendOrigins', s.frontend_origins,
+  'record', s.record)`;
 
 /** Stored settings of a plugin's triggers by name. */
 export async function loadTriggerSettings(db: Queryable, pluginId: string): Promise<Map<string, TriggerSettings>> {
-  const { rows } = await db.query<SettingsSql>('SELECT * FROM plugin_trigger_settings WHERE plugin_id = $1', [
-    pluginId,
-  ]);
-  return settingsByTrigger(rows);
+  const rows = await findRows<{ triggerName: string; settings: TriggerSettings }>(
+    db,
+    `SELECT s.trigger_name, ${SETTINGS_JSON} AS settings FROM plugin_trigger_settings s WHERE s.plugin_id = $1`,
+    [pluginId],
+  );
+  return new Map(rows.map(r => [r.triggerName, r.settings]));
 }
-
-export const settingsByTrigger = (rows: readonly SettingsSql[]): Map<string, TriggerSettings> =>
-  new Map(rows.map(r => [r.trigger_name, toSettings(r)]));
-
-const toSettings = (r: SettingsSql): TriggerSettings => ({
-  enabled: r.enabled,
-  allowUserSession: r.allow_user_session,
-  allowServiceKey: r.allow_service_key,
-  policyExpression: r.policy_expression,
-  frontendOrigins: r.frontend_origins,
-  record: r.record,
-});
 
 /** A change of settings; an undefined member keeps its stored value. */
 export type SettingsChange = { [K in keyof TriggerSettings]: TriggerSettings[K] | undefined };

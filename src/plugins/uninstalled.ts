@@ -1,10 +1,11 @@
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { Database, Queryable } from '../db/database.ts';
+import { findRow, findRows } from '../db/rows.ts';
 import { RUNNABLE_FORMAT } from './gate/rewrite.ts';
 import type { ModuleStorage } from './module-storage.ts';
 import { NO_RULES } from './network-rules.ts';
-import { insertVersion, parseVersion, type VersionRow, type VersionSql } from './plugin-store.ts';
+import { insertVersion, readVersion, type StoredVersion, type VersionRow } from './plugin-store.ts';
 
 /** Versions of uninstalled plugins: kept for `plugins.keep_uninstalled`, then removed with their files. */
 export type UninstalledVersion = {
@@ -15,10 +16,6 @@ export type UninstalledVersion = {
   size: number;
   uploadedAt: Date;
   uninstalledAt: Date;
-};
-
-type UninstalledSql = Omit<VersionSql, 'id' | 'config' | 'secrets' | 'network' | 'installed_at'> & {
-  uninstalled_at: Date;
 };
 
 /** Keeps all versions of a plugin that is being removed, without configuration and secrets. */
@@ -33,18 +30,11 @@ export async function keepVersions(client: Queryable, pluginId: string): Promise
 
 /** Lists the kept versions, the last uninstalled first. */
 export async function listUninstalled(db: Queryable): Promise<UninstalledVersion[]> {
-  const { rows } = await db.query<UninstalledSql>(
-    'SELECT * FROM uninstalled_versions ORDER BY uninstalled_at DESC, wasm_key LIMIT 1000',
+  return await findRows<UninstalledVersion>(
+    db,
+    `SELECT wasm_key, plugin_id, version, sha256, size, uploaded_at, uninstalled_at FROM uninstalled_versions
+     ORDER BY uninstalled_at DESC, wasm_key LIMIT 1000`,
   );
-  return rows.map(r => ({
-    wasmKey: r.wasm_key,
-    pluginId: r.plugin_id,
-    version: r.version,
-    sha256: r.sha256,
-    size: Number(r.size),
-    uploadedAt: r.uploaded_at,
-    uninstalledAt: r.uninstalled_at,
-  }));
 }
 
 /**
@@ -54,17 +44,17 @@ export async function listUninstalled(db: Queryable): Promise<UninstalledVersion
  */
 export async function restoreUninstalled(db: Database, wasmKey: string, by: Actor): Promise<VersionRow> {
   return await db.withTransaction(async client => {
-    const { rows } = await client.query<UninstalledSql>(
+    const row = await findRow<Omit<StoredVersion, 'id' | 'config' | 'secrets' | 'network' | 'installedAt'>>(
+      client,
       'DELETE FROM uninstalled_versions WHERE wasm_key = $1 RETURNING *',
       [wasmKey],
     );
-    const row = rows[0];
     if (row === undefined)
       throw new ServiceError(
         'not_found',
         'no uninstalled version with this wasm_key is kept; GET /api/admin/uninstalled lists those that are',
       );
-    const kept = parseVersion({ ...row, id: '0', config: null, secrets: null, network: NO_RULES, installed_at: null });
+    const kept = readVersion({ ...row, id: 0, config: null, secrets: null, network: NO_RULES, installedAt: null });
     if (kept.runnable.format !== RUNNABLE_FORMAT)
       throw new ServiceError('conflict', 'this version was prepared by another release; upload its module again');
     const version = await insertVersion(client, kept);

@@ -1,5 +1,6 @@
 import type { OutcomeKind } from '../abi/execution-outcome.ts';
 import type { Database, Queryable } from '../db/database.ts';
+import { findRows } from '../db/rows.ts';
 
 /**
  * Counts executions over time, by plugin and trigger, for the dashboard of the administration pages. Each serving process adds
@@ -135,21 +136,12 @@ export class Activity {
   }
 }
 
-type SumSql = { requests: string; failed: string; run_ms: number; taken: string[] };
-
-const toSum = (r: SumSql): ActivitySum => ({
-  requests: Number(r.requests),
-  failed: Number(r.failed),
-  runMs: r.run_ms,
-  taken: r.taken.map(Number),
-});
-
 /** The executions that are meant: those of all plugins, of one, or of one trigger of it. */
 export type ActivityOf = { plugin: string | null; trigger?: string | undefined };
 
 /** The sums of the buckets of rows `a`, as a column. */
 const takenOf = (rows: string): string => `(SELECT array_agg(n ORDER BY k) FROM (
-  SELECT sum(t.n) AS n, t.k FROM trigger_activity a, unnest(a.taken) WITH ORDINALITY AS t (n, k)
+  SELECT sum(t.n)::float8 AS n, t.k FROM trigger_activity a, unnest(a.taken) WITH ORDINALITY AS t (n, k)
   WHERE ${rows} GROUP BY t.k) AS added) AS taken`;
 
 /** What was counted, oldest first. Steps in which nothing ended are left out. */
@@ -159,12 +151,12 @@ export async function readActivity(
   step: ActivityStep,
   since: Date,
 ): Promise<ActivityPoint[]> {
-  const { rows } = await db.query<SumSql & { at: Date }>(
+  return await findRows<ActivityPoint>(
+    db,
     `SELECT at, requests, failed, run_ms, taken FROM trigger_activity
      WHERE plugin_id = $1 AND step = $2 AND at >= $3 AND trigger_name = $4 ORDER BY at`,
     [plugin ?? ALL, step, since, trigger ?? ALL],
   );
-  return rows.map(r => ({ at: r.at, ...toSum(r) }));
 }
 
 /** Rows of an hour order the plugins of a long window: rows of a quarter of an hour are four times as many. */
@@ -177,19 +169,20 @@ export async function busiestPlugins(
   since: Date,
   limit: number,
 ): Promise<Array<{ plugin: string; sum: ActivitySum }>> {
-  const { rows } = await db.query<SumSql & { plugin_id: string }>(
+  const rows = await findRows<ActivitySum & { pluginId: string }>(
+    db,
     `WITH busiest AS (
        SELECT plugin_id FROM trigger_activity
        WHERE step = $5 AND at > $2::timestamptz - make_interval(secs => $5) AND plugin_id <> $3 AND trigger_name = $3
        GROUP BY plugin_id ORDER BY sum(requests) DESC, plugin_id LIMIT $4),
      b AS (
-       SELECT plugin_id, sum(requests) AS requests, sum(failed) AS failed, sum(run_ms) AS run_ms FROM trigger_activity
+       SELECT plugin_id, sum(requests)::bigint AS requests, sum(failed)::bigint AS failed, sum(run_ms) AS run_ms FROM trigger_activity
        WHERE plugin_id IN (SELECT plugin_id FROM busiest) AND step = $1 AND at >= $2 AND trigger_name = $3 GROUP BY plugin_id)
      SELECT b.*, ${takenOf('a.plugin_id = b.plugin_id AND a.step = $1 AND a.at >= $2 AND a.trigger_name = $3')}
      FROM b ORDER BY b.requests DESC, b.plugin_id`,
     [step, since, ALL, limit, orderedBy(step)],
   );
-  return rows.map(r => ({ plugin: r.plugin_id, sum: toSum(r) }));
+  return rows.map(({ pluginId, ...sum }) => ({ plugin: pluginId, sum }));
 }
 
 /** The triggers of a plugin with the most executions since a time, each with its sum. */
@@ -200,16 +193,17 @@ export async function busiestTriggers(
   since: Date,
   limit: number,
 ): Promise<Array<{ trigger: string; sum: ActivitySum }>> {
-  const { rows } = await db.query<SumSql & { trigger_name: string }>(
+  const rows = await findRows<ActivitySum & { triggerName: string }>(
+    db,
     `WITH b AS (
-       SELECT trigger_name, sum(requests) AS requests, sum(failed) AS failed, sum(run_ms) AS run_ms FROM trigger_activity
+       SELECT trigger_name, sum(requests)::bigint AS requests, sum(failed)::bigint AS failed, sum(run_ms) AS run_ms FROM trigger_activity
        WHERE plugin_id = $1 AND step = $2 AND at >= $3 AND trigger_name <> '' GROUP BY trigger_name
        ORDER BY requests DESC, trigger_name LIMIT $4)
      SELECT b.*, ${takenOf('a.plugin_id = $1 AND a.step = $2 AND a.at >= $3 AND a.trigger_name = b.trigger_name')}
      FROM b ORDER BY b.requests DESC, b.trigger_name`,
     [plugin, step, since, limit],
   );
-  return rows.map(r => ({ trigger: r.trigger_name, sum: toSum(r) }));
+  return rows.map(({ triggerName, ...sum }) => ({ trigger: triggerName, sum }));
 }
 
 /** Failed executions of plugins since a time, by plugin; plugins without one are left out. */

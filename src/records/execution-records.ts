@@ -3,6 +3,7 @@ import { LIMITS } from '../base/limits.ts';
 import { storableText } from '../base/storable-text.ts';
 import { type Database, isUnavailable, type Queryable } from '../db/database.ts';
 import { removeInBatches } from '../db/remove-in-batches.ts';
+import { findRow, findRows } from '../db/rows.ts';
 import { RecordingAllowance } from './recording-allowance.ts';
 
 /** What is stored of an execution (docs/plugins.md "Records"), or of a caller that a policy refused: `refused`. */
@@ -67,55 +68,12 @@ const BACKLOG_MAX = 10_000;
 /** Records that may wait while recordings are still kept. */
 const RECORDING_BACKLOG_MAX = 200;
 
-type RecordSql = {
-  id: string;
-  request_id: string;
-  trace_id: string;
-  plugin_id: string;
-  version: string;
-  trigger_name: string;
-  principal: string;
-  outcome: ExecutionRecord['outcome'];
-  status: number;
-  started_at: Date;
-  queue_wait_ms: number;
-  run_ms: number;
-  host_calls: number;
-  peak_pages: number;
-  failure: string;
-  log: LogLine[];
-  decision: object | null;
-};
-
-type ListedSql = Omit<RecordSql, 'log' | 'decision'> & { log_lines: number };
-
+const COLUMNS = `id, request_id, trace_id, plugin_id, version, trigger_name AS trigger, principal, outcome, status, started_at,
+  queue_wait_ms, run_ms, host_calls, peak_pages, failure`;
 /** Logs and decisions may have many KB, and stay in the database. */
-const LISTED = `id, request_id, trace_id, plugin_id, version, trigger_name, principal, outcome, status, started_at, queue_wait_ms,
-  run_ms, host_calls, peak_pages, failure, jsonb_array_length(log) AS log_lines`;
-
-const toListed = (r: ListedSql): ListedRecord => ({
-  id: Number(r.id),
-  requestId: r.request_id,
-  traceId: r.trace_id,
-  pluginId: r.plugin_id,
-  version: r.version,
-  trigger: r.trigger_name,
-  principal: r.principal,
-  outcome: r.outcome,
-  status: r.status,
-  startedAt: r.started_at,
-  queueWaitMs: r.queue_wait_ms,
-  runMs: r.run_ms,
-  hostCalls: r.host_calls,
-  peakPages: r.peak_pages,
-  failure: r.failure,
-  logLines: r.log_lines,
-});
-
-const toRecord = (r: RecordSql): StoredRecord => {
-  const { logLines: _, ...listed } = toListed({ ...r, log_lines: r.log.length });
-  return { ...listed, log: r.log, decision: r.decision };
-};
+const LISTED = `${COLUMNS}, jsonb_array_length(log) AS log_lines`;
+const STORED = `${COLUMNS}, log, decision`;
+const WITHOUT_LOG = `${COLUMNS}, decision`;
 
 /** Conditions of a filter, as SQL with its values. Only what is given stands there, so that an index fits it. */
 function conditions(f: RecordFilter): { where: string[]; values: unknown[] } {
@@ -258,20 +216,17 @@ export class ExecutionRecords {
     await this.flush();
     const { values, where } = conditions(f);
     const below = `$${values.push(before)}`;
-    const { rows } = await this.#db.query<ListedSql>(
+    return await findRows<ListedRecord>(
+      this.#db,
       `SELECT ${LISTED} FROM all_executions WHERE ${[`id < ${below}`, ...where].join(' AND ')}
        ORDER BY id DESC LIMIT $${values.push(limit)}`,
       values,
     );
-    return rows.map(toListed);
   }
 
   async find(pluginId: string, id: number): Promise<StoredRecord | undefined> {
-    const { rows } = await this.#db.query<RecordSql>('SELECT * FROM all_executions WHERE plugin_id = $1 AND id = $2', [
-      pluginId,
-      id,
-    ]);
-    return rows[0] === undefined ? undefined : toRecord(rows[0]);
+    const where = 'plugin_id = $1 AND id = $2';
+    return await findRow<StoredRecord>(this.#db, `SELECT ${STORED} FROM all_executions WHERE ${where}`, [pluginId, id]);
   }
 
   /**
@@ -346,39 +301,29 @@ async function insert(db: Database, batch: ExecutionRecord[]): Promise<void> {
 
 /** Numbers of records behind one, the oldest first. */
 export async function recordIdsAfter(db: Queryable, after: number, limit: number): Promise<number[]> {
-  const { rows } = await db.query<{ id: string }>('SELECT id FROM all_executions WHERE id > $1 ORDER BY id LIMIT $2', [
-    after,
-    limit,
-  ]);
-  return rows.map(r => Number(r.id));
+  const statement = 'SELECT id FROM all_executions WHERE id > $1 ORDER BY id LIMIT $2';
+  return (await findRows<{ id: number }>(db, statement, [after, limit])).map(r => r.id);
 }
 
 /** Records of these numbers, the oldest first. */
 export async function listRecordsByIds(db: Queryable, ids: readonly number[]): Promise<ListedRecord[]> {
-  const { rows } = await db.query<ListedSql>(`SELECT ${LISTED} FROM all_executions WHERE id = ANY ($1) ORDER BY id`, [
+  return await findRows<ListedRecord>(db, `SELECT ${LISTED} FROM all_executions WHERE id = ANY ($1) ORDER BY id`, [
     ids,
   ]);
-  return rows.map(toListed);
 }
 
 /** Number of the last record; 0 when there is none. */
 export async function lastRecordId(db: Queryable): Promise<number> {
-  const { rows } = await db.query<{ id: string }>('SELECT id FROM all_executions ORDER BY id DESC LIMIT 1');
-  return Number(rows[0]?.id ?? 0);
-}
-
-function withoutLog(r: RecordSql): Omit<StoredRecord, 'log'> {
-  const { log: _, ...rest } = toRecord(r);
-  return rest;
+  return (await findRow<{ id: number }>(db, 'SELECT id FROM all_executions ORDER BY id DESC LIMIT 1'))?.id ?? 0;
 }
 
 /** The executions that failed last, without what their plugins logged. */
 export async function listRecentFailures(db: Database, limit: number): Promise<Array<Omit<StoredRecord, 'log'>>> {
-  const { rows } = await db.query<RecordSql>(
-    `SELECT * FROM all_executions WHERE outcome NOT IN ('ok', 'refused') ORDER BY started_at DESC LIMIT $1`,
+  return await findRows<Omit<StoredRecord, 'log'>>(
+    db,
+    `SELECT ${WITHOUT_LOG} FROM all_executions WHERE outcome NOT IN ('ok', 'refused') ORDER BY started_at DESC LIMIT $1`,
     [limit],
   );
-  return rows.map(withoutLog);
 }
 
 /** The plugins that ran last, the latest first. */
@@ -399,11 +344,11 @@ export async function listExecutionsOf(
   userId: number,
   limit: number,
 ): Promise<Array<Omit<StoredRecord, 'log'>>> {
-  const { rows } = await db.query<RecordSql>(
-    'SELECT * FROM all_executions WHERE principal = $1 ORDER BY id DESC LIMIT $2',
+  return await findRows<Omit<StoredRecord, 'log'>>(
+    db,
+    `SELECT ${WITHOUT_LOG} FROM all_executions WHERE principal = $1 ORDER BY id DESC LIMIT $2`,
     [`user:${userId}`, limit],
   );
-  return rows.map(withoutLog);
 }
 
 /** Takes a user out of the records of executions, with what plugins logged for the user. @returns how many */

@@ -1,4 +1,5 @@
 import type { Queryable } from '../db/database.ts';
+import { findRows } from '../db/rows.ts';
 
 /** How often a serving process writes its row. */
 export const BEAT_MS = 2000;
@@ -72,36 +73,12 @@ export async function endBeats(db: Queryable, hostId: number, pid: number): Prom
   await db.query('DELETE FROM host_processes WHERE host_id = $1 AND pid = $2', [hostId, pid]);
 }
 
-type ProcessSql = {
-  host_id: string;
-  pid: number;
-  host_name: string;
-  address: string;
-  version: string;
-  started_at: Date;
-  seen_at: Date;
-  silent: boolean;
-  load: ProcessLoad;
-  duties: string[];
-};
-
 /** The processes of all hosts, those of the oldest host first. */
 export async function listProcesses(db: Queryable): Promise<SeenProcess[]> {
-  const { rows } = await db.query<ProcessSql>(
-    `SELECT *, seen_at < now() - make_interval(secs => $1) AS silent FROM host_processes
+  return await findRows<SeenProcess>(
+    db,
+    `SELECT *, seen_at < now() - make_interval(secs => $1) AS is_silent FROM host_processes
      ORDER BY min(started_at) OVER (PARTITION BY host_id), host_id, started_at, pid`,
     [SILENT_SECONDS],
   );
-  return rows.map(r => ({
-    hostId: Number(r.host_id),
-    pid: r.pid,
-    hostName: r.host_name,
-    address: r.address,
-    version: r.version,
-    startedAt: r.started_at,
-    seenAt: r.seen_at,
-    isSilent: r.silent,
-    load: r.load,
-    duties: r.duties,
-  }));
 }

@@ -1,5 +1,6 @@
 import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
+import { findRow } from '../db/rows.ts';
 
 /** Rows of `idempotent_requests`: what requests with an Idempotency-Key were answered (docs/api.md "Repeating a request"). */
 
@@ -23,15 +24,6 @@ export type EarlierRequest = {
   answer: KeptAnswer | null;
 };
 
-type RequestSql = {
-  request_sha256: Buffer;
-  age_ms: number;
-  status: number | null;
-  headers: Array<[string, string]> | null;
-  body: string | null;
-  made_id: string | null;
-};
-
 /**
  * Notes that a request begins.
  *
@@ -52,12 +44,17 @@ export async function beginRequest(
     [caller, key, sha256, LIMITS.idempotencyMs / 1000, LIMITS.idempotencyKeysPerCallerMax],
   );
   if (rowCount === 1) return null;
-  const { rows } = await db.query<RequestSql>(
+  const row = await findRow<
+    { requestSha256: Buffer; ageMs: number; headers: KeptAnswer['headers'] | null; status: number | null } & Pick<
+      KeptAnswer,
+      'body' | 'madeId'
+    >
+  >(
+    db,
     `SELECT request_sha256, (extract(epoch FROM now() - begun_at) * 1000)::float8 AS age_ms, status, headers, body, made_id
      FROM idempotent_requests WHERE caller = $1 AND key = $2`,
     [caller, key],
   );
-  const [row] = rows;
   if (row === undefined) {
     const { rows: over } = await db.query('SELECT FROM idempotent_requests WHERE caller = $1 OFFSET $2 - 1 LIMIT 1', [
       caller,
@@ -66,11 +63,11 @@ export async function beginRequest(
     // Otherwise it was refused a moment ago, and is free again.
     return over.length > 0 ? 'full' : await beginRequest(db, { caller, key, sha256 });
   }
-  const { body, headers, status } = row;
+  const { ageMs, body, headers, madeId, requestSha256, status } = row;
   return {
-    isSame: row.request_sha256.equals(sha256),
-    ageMs: row.age_ms,
-    answer: status === null ? null : { status, headers: headers ?? [], body, madeId: row.made_id },
+    isSame: requestSha256.equals(sha256),
+    ageMs,
+    answer: status === null ? null : { status, headers: headers ?? [], body, madeId },
   };
 }
 

@@ -2,16 +2,17 @@ import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
+import { findRows } from '../db/rows.ts';
 import { notifyChanged } from '../plugins/plugin-store.ts';
 import { type StrikeMessage, Strikes } from './strikes.ts';
 import {
   isActive,
+  readSuspension,
   reasonOf,
+  type StoredSuspension,
   type Suspension,
   type SuspensionReason,
-  type SuspensionSql,
   storedDetails,
-  toSuspension,
 } from './suspension.ts';
 
 /** Channel on which hosts tell each other that an administrator resumed a trigger or plugin. */
@@ -67,8 +68,8 @@ export class Quarantine {
 
   /** Reads the suspensions, at the start and when another host has changed them. */
   async load(): Promise<void> {
-    const { rows } = await this.#db.query<SuspensionSql>('SELECT * FROM plugin_quarantine');
-    this.#active = new Map(rows.map(toSuspension).map(s => [keyOf(s), s]));
+    const rows = await findRows<StoredSuspension>(this.#db, 'SELECT * FROM plugin_quarantine');
+    this.#active = new Map(rows.map(readSuspension).map(s => [keyOf(s), s]));
     for (const [key, s] of this.#writing) this.#active.set(key, s);
   }
 

@@ -49,17 +49,11 @@ export type Suspension = SuspensionDetails & {
   callers: number;
 };
 
-export type SuspensionSql = {
-  plugin_id: string;
-  trigger_name: string;
-  version_id: string;
-  since: Date;
-  until: Date | null;
-  level: number;
+/** A suspension as it is stored. */
+export type StoredSuspension = Omit<Suspension, 'trigger' | 'caller' | 'reason' | keyof SuspensionDetails> & {
+  triggerName: string;
   reason: string | null;
   details: unknown;
-  cause: string;
-  callers: number;
 };
 
 /** The clocks of hosts are assumed to differ by less. */
@@ -80,26 +74,16 @@ export const storedDetails = ({ cause, crashes, failure, version }: Suspension):
   crashes,
 });
 
-/** The reason and the details of a row, if they belong to its cause. */
-function whyOf(r: SuspensionSql): SuspensionDetails & { reason: SuspensionReason | null } {
-  const { cause, crashes, failure, version } = details.parse(r.details);
-  const reason = SUSPENSION_REASONS.find(one => one === r.reason);
-  if (reason === undefined || cause !== r.cause) return { reason: null, failure: null, version: null, crashes: [] };
-  return { reason, failure, version, crashes };
+/** Reads a suspension; one whose details belong to another cause has no reason. */
+export function readSuspension({ details: stored, reason: text, triggerName, ...s }: StoredSuspension): Suspension {
+  const { cause, crashes, failure, version } = details.parse(stored);
+  const reason = SUSPENSION_REASONS.find(one => one === text);
+  const why =
+    reason === undefined || cause !== s.cause
+      ? { reason: null, failure: null, version: null, crashes: [] }
+      : { reason, failure, version, crashes };
+  return { ...s, ...why, trigger: triggerName, caller: null };
 }
-
-export const toSuspension = (r: SuspensionSql): Suspension => ({
-  pluginId: r.plugin_id,
-  trigger: r.trigger_name,
-  versionId: Number(r.version_id),
-  caller: null,
-  since: r.since,
-  until: r.until,
-  level: r.level,
-  ...whyOf(r),
-  cause: r.cause,
-  callers: r.callers,
-});
 
 /** The reason for which executions that end in this way suspend their trigger; undefined: they do not. */
 export const reasonOf = (kind: OutcomeKind): SuspensionReason | undefined =>

@@ -1,18 +1,20 @@
 import type { Queryable } from '../db/database.ts';
+import { findRow } from '../db/rows.ts';
 import type { Bookmark } from './data-source.ts';
 import type { EntityType } from './entities.ts';
 
 /** What the source said of the list that was taken over whole last, and how often others have ever written. */
 export type Remembered = { bookmark: Bookmark | null; writes: number };
 
-type BookmarkSql = { url: string | null; etag: string | null; last_modified: string | null; writes: string };
-
 export async function loadBookmark(db: Queryable, type: EntityType): Promise<Remembered> {
-  const { rows } = await db.query<BookmarkSql>('SELECT * FROM university_sources WHERE type = $1', [type]);
-  const r = rows[0];
-  if (r === undefined) return { bookmark: null, writes: 0 };
-  const bookmark = r.url === null ? null : { url: r.url, etag: r.etag, lastModified: r.last_modified };
-  return { bookmark, writes: Number(r.writes) };
+  const source = await findRow<Omit<Bookmark, 'url'> & { url: string | null; writes: number }>(
+    db,
+    'SELECT url, etag, last_modified, writes FROM university_sources WHERE type = $1',
+    [type],
+  );
+  if (source === undefined) return { bookmark: null, writes: 0 };
+  const { url, writes, ...of } = source;
+  return { bookmark: url === null ? null : { url, ...of }, writes };
 }
 
 /** The list is not what is there: a pull begins, or (`isWrite`) another import writes, in whose transaction this is. */

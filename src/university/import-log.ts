@@ -2,6 +2,7 @@ import { LIMITS } from '../base/limits.ts';
 import { storableText } from '../base/storable-text.ts';
 import type { Queryable } from '../db/database.ts';
 import { removeInBatches } from '../db/remove-in-batches.ts';
+import { findRow, findRows, loadRow } from '../db/rows.ts';
 import type { Entity, EntityType } from './entities.ts';
 import type { ImportCounts } from './import-records.ts';
 import type { RecordError } from './parse-record.ts';
@@ -55,34 +56,10 @@ export type ImportedType = {
   finishedAt: string | null;
 };
 
-type RunSql = {
-  id: string;
-  kind: ImportRun['kind'];
-  state: ImportState;
-  started_by: string;
-  started_at: Date;
-  finished_at: Date | null;
-  problem: string | null;
-  types: Array<
-    Omit<ImportedType, 'startedAt' | 'finishedAt'> & { started_at: string | null; finished_at: string | null }
-  >;
-};
-
-const toRun = (r: RunSql): ImportRun => ({
-  id: Number(r.id),
-  kind: r.kind,
-  state: r.state,
-  startedBy: r.started_by,
-  startedAt: r.started_at,
-  finishedAt: r.finished_at,
-  problem: r.problem,
-  types: r.types.map(({ finished_at, started_at, ...t }) => ({ ...t, startedAt: started_at, finishedAt: finished_at })),
-});
-
 const RUN = `SELECT i.*, coalesce((SELECT json_agg(json_build_object('type', t.type, 'state', t.state, 'total', t.total, 'success', t.success,
     'created', t.created, 'updated', t.updated, 'deactivated', t.deactivated, 'failed', t.failed, 'problem', t.problem,
     'brake', CASE WHEN t.ending IS NULL THEN NULL ELSE json_build_object('ending', t.ending, 'active', t.active) END,
-    'started_at', t.started_at, 'finished_at', t.finished_at) ORDER BY t.position)
+    'startedAt', t.started_at, 'finishedAt', t.finished_at) ORDER BY t.position)
   FROM university_import_types t WHERE t.import_id = i.id), '[]') AS types FROM university_imports i`;
 
 /** Newest first. */
@@ -92,11 +69,11 @@ export async function listImports(
   limit: number,
   kind?: ImportKind,
 ): Promise<ImportRun[]> {
-  const { rows } = await db.query<RunSql>(
+  return await findRows<ImportRun>(
+    db,
     `${RUN} WHERE i.id < $1 AND ($3::text IS NULL OR i.kind = $3) ORDER BY i.id DESC LIMIT $2`,
     [before, limit, kind ?? null],
   );
-  return rows.map(toRun);
 }
 
 export const lastPull = async (db: Queryable): Promise<ImportRun | undefined> =>
@@ -107,7 +84,8 @@ const BATCHES_MAX = 1000;
 
 /** What has ended last, however it did: the last pull, and of each type the last batch within a week. Newest first. */
 export async function lastEndedImports(db: Queryable): Promise<ImportRun[]> {
-  const { rows } = await db.query<RunSql>(
+  return await findRows<ImportRun>(
+    db,
     `${RUN} WHERE i.id = ANY(
        ARRAY(SELECT id FROM university_imports WHERE kind = 'pull' AND finished_at IS NOT NULL ORDER BY id DESC LIMIT 1)
        || ARRAY(SELECT max(t.import_id) FROM (
@@ -116,12 +94,10 @@ export async function lastEndedImports(db: Queryable): Promise<ImportRun[]> {
           ) AS newest JOIN university_import_types t ON t.import_id = newest.id GROUP BY t.type))
      ORDER BY i.id DESC`,
   );
-  return rows.map(toRun);
 }
 
 export async function findImport(db: Queryable, id: number): Promise<ImportRun | undefined> {
-  const { rows } = await db.query<RunSql>(`${RUN} WHERE i.id = $1`, [id]);
-  return rows[0] === undefined ? undefined : toRun(rows[0]);
+  return await findRow<ImportRun>(db, `${RUN} WHERE i.id = $1`, [id]);
 }
 
 /** @returns its id */
@@ -131,14 +107,15 @@ export async function beginImport(
   startedBy: string,
   types: readonly EntityType[],
 ): Promise<number> {
-  const { rows } = await db.query<{ id: string }>(
+  const begun = await loadRow<{ id: number }>(
+    db,
     `WITH begun AS (INSERT INTO university_imports (kind, state, started_by) VALUES ($1, 'running', $2) RETURNING id),
        rows AS (INSERT INTO university_import_types (import_id, type, position, state)
          SELECT begun.id, t.type, t.position, 'waiting' FROM begun, unnest($3::text[]) WITH ORDINALITY AS t (type, position))
      SELECT id FROM begun`,
     [kind, startedBy, types],
   );
-  return Number(rows[0]?.id);
+  return begun.id;
 }
 
 export async function endImport(db: Queryable, id: number, state: ImportState, problem: string | null): Promise<void> {
@@ -260,14 +237,14 @@ export async function listEnding(
   after: string,
   limit: number,
 ): Promise<EndingRecord[]> {
-  const { rows } = await db.query<{ external_id: string; name: string | null }>(
-    `SELECT e.external_id, ${nameSql(entity)} AS name
+  return await findRows<EndingRecord>(
+    db,
+    `SELECT e.external_id, nullif(${nameSql(entity)}, '') AS name
      FROM (SELECT external_id FROM university_import_ending
            WHERE import_id = $1 AND type = $2 AND external_id > $3 ORDER BY external_id LIMIT $4) e
      LEFT JOIN ${entity.table} t USING (external_id) ORDER BY e.external_id`,
     [importId, entity.type, after, limit],
   );
-  return rows.map(r => ({ externalId: r.external_id, name: r.name === '' ? null : r.name }));
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { Queryable } from '../db/database.ts';
+import { findRows } from '../db/rows.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { type Tuple, tupleKey } from '../graph/tuple.ts';
 import { revokeAllSessions } from '../identity/sessions.ts';
@@ -59,11 +60,12 @@ function personsOf(changes: readonly Change[], columns: readonly string[]): stri
   return [...out];
 }
 
-type StudySql = { person: string; group_id: string; funding_type: string | null; education_form: string | null };
+type Study = { person: string; groupId: string; fundingType: string | null; educationForm: string | null };
 
 /** Positions that hold, of each person the one that began last first. */
-async function studiesOf(client: Queryable, persons: readonly string[]): Promise<Map<string, StudySql[]>> {
-  const { rows } = await client.query<StudySql>(
+async function studiesOf(client: Queryable, persons: readonly string[]): Promise<Map<string, Study[]>> {
+  const rows = await findRows<Study>(
+    client,
     `SELECT person_external_id AS person, group_external_id AS group_id, funding_type, education_form
      FROM student_positions WHERE person_external_id = ANY($1) AND holds
      ORDER BY person_external_id, start_date DESC NULLS LAST, external_id`,
@@ -80,7 +82,7 @@ async function settleStudies(client: Queryable, persons: readonly string[]): Pro
     client,
     persons.map(externalId => {
       const first = studies.get(externalId)?.[0];
-      return { externalId, fundingType: first?.funding_type ?? null, educationForm: first?.education_form ?? null };
+      return { externalId, fundingType: first?.fundingType ?? null, educationForm: first?.educationForm ?? null };
     }),
   );
   await setImportedRole(client, 'student', persons, new Set(studies.keys()));
@@ -125,7 +127,7 @@ async function studentChanges(client: Queryable, changes: readonly Change[]): Pr
   const studies = await studiesOf(client, persons);
   const out: GraphChange[] = [];
   for (const person of persons) {
-    const groups = new Set(studies.get(person)?.map(s => s.group_id));
+    const groups = new Set(studies.get(person)?.map(s => s.groupId));
     if (groups.size === 0 && !before.has(person)) continue;
     out.push({
       operation: 'DELETE_BY_SUBJECT',

@@ -1,6 +1,7 @@
 import { ServiceError } from '../base/errors.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { LOCKS, lockForTransaction } from '../db/locks.ts';
+import { findRows } from '../db/rows.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { APPOINTED_TO, type Columns, type Entity } from './entities.ts';
 import type { Prepared, RecordError } from './parse-record.ts';
@@ -64,7 +65,7 @@ function statementsOf(entity: Entity): Statements {
   return statements;
 }
 
-type DiffSql = { external_id: string; before: Columns | null; unknown: string[] };
+type Diff = { externalId: string; before: Columns | null; unknown: string[] };
 
 const placeOf = (r: Prepared, field: string | null): string => `/${r.index}${field === null ? '' : `/${field}`}`;
 
@@ -93,16 +94,16 @@ async function syncTogether(
 ): Promise<SyncResult> {
   await lockForTransaction(client, LOCKS.universityImport);
   const { diff, upsert } = statementsOf(entity);
-  const { rows } = await client.query<DiffSql>(diff, [JSON.stringify(records.map(r => r.columns))]);
+  const rows = await findRows<Diff>(client, diff, [JSON.stringify(records.map(r => r.columns))]);
   const unchanged = records.length - rows.length;
   const byId = new Map(records.map(r => [r.externalId, r]));
   const errors: RecordError[] = [];
   let changes: Change[] = [];
   for (const row of rows) {
-    const record = byId.get(row.external_id);
+    const record = byId.get(row.externalId);
     if (record === undefined) throw new Error('the database answered a record it was not asked about');
     if (row.unknown.length > 0) errors.push(...row.unknown.map(field => unknownReference(entity, record, field)));
-    else changes.push({ id: row.external_id, before: row.before, after: record.columns });
+    else changes.push({ id: row.externalId, before: row.before, after: record.columns });
   }
   if (entity.type === 'person') {
     const conflicts = await settlePersons(client, changes);
@@ -215,11 +216,11 @@ export async function listPresent(
   after: string,
   limit: number,
 ): Promise<Array<{ id: string; isActive: boolean }>> {
-  const { rows } = await db.query<{ external_id: string; is_active: boolean }>(
-    `SELECT external_id, is_active FROM ${entity.table} WHERE missing_since IS NULL AND external_id > $1 ORDER BY external_id LIMIT $2`,
+  return await findRows<{ id: string; isActive: boolean }>(
+    db,
+    `SELECT external_id AS id, is_active FROM ${entity.table} WHERE missing_since IS NULL AND external_id > $1 ORDER BY external_id LIMIT $2`,
     [after, limit],
   );
-  return rows.map(r => ({ id: r.external_id, isActive: r.is_active }));
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { Queryable } from '../db/database.ts';
+import { findRows } from '../db/rows.ts';
 import { ENTITIES, type EntityType } from './entities.ts';
 import type { ImportRun, TypeState } from './import-log.ts';
 
@@ -17,9 +18,6 @@ export type LastImport = {
 /** What is held of a type, and how its last import went. */
 export type TypeSummary = { type: EntityType; records: number; active: number; last: LastImport | null };
 
-type CountSql = { type: EntityType; records: string; active: string };
-type LastSql = Omit<LastImport, 'importId'> & { type: EntityType; import_id: string };
-
 const COUNTS = ENTITIES.map(
   e =>
     `SELECT '${e.type}' AS type, count(*) AS records, count(*) FILTER (WHERE is_active AND missing_since IS NULL) AS active FROM ${e.table}`,
@@ -33,18 +31,13 @@ const LAST = `SELECT DISTINCT ON (t.type) t.type, t.import_id, i.kind, t.state, 
 
 /** In the order in which types are imported. */
 export async function summarizeTypes(db: Queryable): Promise<TypeSummary[]> {
-  const counts = new Map((await db.query<CountSql>(COUNTS)).rows.map(r => [r.type, r]));
-  const last = new Map((await db.query<LastSql>(LAST)).rows.map(r => [r.type, r]));
-  return ENTITIES.map(({ type }) => {
-    const found = last.get(type);
-    const count = counts.get(type);
-    return {
-      type,
-      records: Number(count?.records ?? 0),
-      active: Number(count?.active ?? 0),
-      last: found === undefined ? null : lastOf(found),
-    };
-  });
+  const counts = new Map((await findRows<Omit<TypeSummary, 'last'>>(db, COUNTS)).map(r => [r.type, r]));
+  const lasts = await findRows<LastImport & { type: EntityType }>(db, LAST);
+  const last = new Map(lasts.map(({ type, ...found }) => [type, found]));
+  return ENTITIES.map(({ type }) => ({
+    type,
+    records: counts.get(type)?.records ?? 0,
+    active: counts.get(type)?.active ?? 0,
+    last: last.get(type) ?? null,
+  }));
 }
-
-const lastOf = ({ import_id, type: _, ...r }: LastSql): LastImport => ({ importId: Number(import_id), ...r });

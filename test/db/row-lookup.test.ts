@@ -2,7 +2,7 @@ import t from 'tap';
 import { openDatabase, type Queryable } from '../../src/db/database.ts';
 import { RowLookup } from '../../src/db/row-lookup.ts';
 import { addSession, findSession } from '../../src/identity/sessions.ts';
-import { addUserToken, verifyUserToken } from '../../src/identity/user-tokens.ts';
+import { addUserToken, userTokens } from '../../src/identity/user-tokens.ts';
 import { addUser } from '../../src/identity/users.ts';
 import { makeDatabase } from '../support/database.ts';
 
@@ -70,7 +70,7 @@ t.test('credentials that come together get each its own answer', async t => {
   const swapped = tokens.map((text, k) => `${text.split('.')[0]}.${tokens[(k + 1) % 20]?.split('.')[1]}`);
   texts.length = 0;
   const found = await Promise.all(
-    [...tokens, ...swapped].map(text => verifyUserToken(counted, 'pht_', text, Date.now())),
+    [...tokens, ...swapped].map(text => userTokens.verify(counted, 'pht_', text, Date.now())),
   );
   t.same(
     found.map(f => f?.name),

@@ -4,12 +4,12 @@ import { LIMITS } from '../../src/base/limits.ts';
 import { type Database, openDatabase } from '../../src/db/database.ts';
 import { AddressSigner } from '../../src/files/signed-address.ts';
 import { addCredentials, giveTemporaryPassword, useTemporaryPassword } from '../../src/identity/admin-accounts.ts';
-import { addAdminKey, verifyAdminKey } from '../../src/identity/admin-keys.ts';
+import { addAdminKey, adminKeys } from '../../src/identity/admin-keys.ts';
 import { secretMatches, sha256 } from '../../src/identity/bearer-secret.ts';
 import { KnownBrowsers } from '../../src/identity/known-browsers.ts';
-import { addServiceKey, rotateServiceKey, verifyServiceKey } from '../../src/identity/service-keys.ts';
+import { addServiceKey, rotateServiceKey, serviceKeys } from '../../src/identity/service-keys.ts';
 import { addSession, findSession, type SessionKind, touchSessions } from '../../src/identity/sessions.ts';
-import { addUserToken, verifyUserToken } from '../../src/identity/user-tokens.ts';
+import { addUserToken, userTokens } from '../../src/identity/user-tokens.ts';
 import { addUser } from '../../src/identity/users.ts';
 import { linkAccount, makeLinkCode } from '../../src/messaging/accounts.ts';
 import { makeSecretBox } from '../../src/plugins/secret-box.ts';
@@ -128,14 +128,14 @@ t.test('each credential is valid until its last moment and not after', async t =
       busyFrom + LIMITS.adminSessionMs,
       now => findSession(db, 'admin', busy.secret, now),
     ],
-    ['a user token', end.getTime(), now => verifyUserToken(db, 'pht_', token.text, now)],
-    ['a service key', end.getTime(), now => verifyServiceKey(db, 'phk_', serviceKey.text, now)],
+    ['a user token', end.getTime(), now => userTokens.verify(db, 'pht_', token.text, now)],
+    ['a service key', end.getTime(), now => serviceKeys.verify(db, 'phk_', serviceKey.text, now)],
     [
       'the secret before a rotation',
-      after?.key.oldUntil?.getTime() ?? 0,
-      now => verifyServiceKey(db, 'phk_', rotated.text, now),
+      after?.key.oldSecretUntil?.getTime() ?? 0,
+      now => serviceKeys.verify(db, 'phk_', rotated.text, now),
     ],
-    ['an administration key', end.getTime(), now => verifyAdminKey(db, 'pha_', adminKey.text, now)],
+    ['an administration key', end.getTime(), now => adminKeys.verify(db, 'pha_', adminKey.text, now)],
     ['a known browser', start + LIMITS.knownBrowserMs, now => browsers.find(browser, user.id, now)],
     ['an upload address', endSeconds * 1000, now => opens(() => signer.checkUpload('f', upload, now))],
     ['a download address', endSeconds * 1000, now => opens(() => signer.checkDownload('f', download, now))],
