@@ -6,7 +6,7 @@ import { makeLog } from '../src/base/log.ts';
 import { loadConfig } from '../src/config/load.ts';
 import { type Database, openDatabase } from '../src/db/database.ts';
 import { sha256 } from '../src/identity/bearer-secret.ts';
-import { startPostgres } from '../src/supervisor/embedded-postgres.ts';
+import { startPostgres } from '../src/supervisor/stores/embedded-postgres.ts';
 import { okPlugin } from '../test/support/wat.ts';
 
 /**

@@ -1,13 +1,14 @@
 #!/usr/bin/env node
-import { exitCodeOf, failureText } from './cli/failure-text.ts';
+import { exitCodeOf, failureText } from './cli/remote/failure-text.ts';
 
 /** Process entry; the one place that reads argv and the environment. */
 
 async function main(args: string[]): Promise<void> {
   // The supervisor's own children; the path behind the word, of the data or of the socket, tells operators whose they are.
   if (args[0] === 'serving') return (await import('./app/serving.ts')).runServing(process.env.JOURNAL_STREAM);
-  if (args[0] === 'spicedb') return (await import('./supervisor/spicedb-bridge.ts')).runSpicedbBridge(args[1] ?? '');
-  const { runCommandLine } = await import('./cli/command-line.ts');
+  if (args[0] === 'spicedb')
+    return (await import('./supervisor/stores/spicedb-bridge.ts')).runSpicedbBridge(args[1] ?? '');
+  const { runCommandLine } = await import('./cli/verbs/command-line.ts');
   const { argv, execArgv: nodeArgs, execPath: node } = process;
   await runCommandLine({ entry: argv[1] ?? '', node, nodeArgs, args }, process.env);
 }

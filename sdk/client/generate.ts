@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { apiDocument } from '../../src/api/docs-api.ts';
+import { apiDocument } from '../../src/api/document/docs-api.ts';
 
 /**
  * Makes the types of the client from the OpenAPI document: `npm run client`. They have the shape that `openapi-fetch` reads (docs/RATIONALE.md

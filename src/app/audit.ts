@@ -1,4 +1,4 @@
-import { auditRoutes } from '../api/audit-api.ts';
+import { auditRoutes } from '../api/operation/audit-api.ts';
 import { removeOldAudit, sealAudit } from '../audit/audit-log.ts';
 import { durationMs } from '../config/values.ts';
 import { scheduledJob } from '../jobs.ts';

@@ -1,4 +1,4 @@
-import { endJsonThread } from '../api/json-thread.ts';
+import { endJsonThread } from '../api/contract/json-thread.ts';
 import type { Log } from '../base/log.ts';
 import { Seldom } from '../base/seldom.ts';
 import type { Tracing } from '../base/tracing.ts';

@@ -1,5 +1,5 @@
-import type { Attention } from '../api/attention-api.ts';
-import { eventRoutes } from '../api/events-api.ts';
+import type { Attention } from '../api/operation/attention-api.ts';
+import { eventRoutes } from '../api/operation/events-api.ts';
 import { messageOf } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import { gauge, type Metric } from '../base/metric.ts';

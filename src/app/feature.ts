@@ -1,5 +1,5 @@
-import type { Attention } from '../api/attention-api.ts';
-import type { Route } from '../api/route.ts';
+import type { Route } from '../api/contract/route.ts';
+import type { Attention } from '../api/operation/attention-api.ts';
 import { messageOf } from '../base/errors.ts';
 import type { Metric } from '../base/metric.ts';
 import type { HostHandler } from '../host/host-functions.ts';

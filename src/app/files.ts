@@ -1,7 +1,7 @@
 import path from 'node:path';
-import { filesRoutes } from '../api/files-api.ts';
-import type { HealthCheck } from '../api/health-api.ts';
-import { pluginFilesRoutes } from '../api/plugin-files-api.ts';
+import type { HealthCheck } from '../api/operation/health-api.ts';
+import { filesRoutes } from '../api/plugins/files-api.ts';
+import { pluginFilesRoutes } from '../api/plugins/plugin-files-api.ts';
 import { messageOf } from '../base/errors.ts';
 import { type Config, ConfigError, dataPath, envNameOf } from '../config/load.ts';
 import { fileCleaningJobs } from '../files/cleaning-jobs.ts';

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Attention, attentionRoutes } from '../api/attention-api.ts';
-import { docsRoutes } from '../api/docs-api.ts';
-import { failedChecks, HEALTH_PATHS, type HealthCheck, healthRoutes } from '../api/health-api.ts';
-import type { Route } from '../api/route.ts';
-import { makeRouter } from '../api/router.ts';
+import type { Route } from '../api/contract/route.ts';
+import { makeRouter } from '../api/contract/router.ts';
+import { docsRoutes } from '../api/document/docs-api.ts';
+import { type Attention, attentionRoutes } from '../api/operation/attention-api.ts';
+import { failedChecks, HEALTH_PATHS, type HealthCheck, healthRoutes } from '../api/operation/health-api.ts';
 import { AddressRanges } from '../base/address-ranges.ts';
 import { fullDiskOf } from '../base/disk-space.ts';
 import { messageOf, ServiceError } from '../base/errors.ts';

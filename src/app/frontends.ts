@@ -1,4 +1,4 @@
-import { frontendRoutes } from '../api/frontends-api.ts';
+import { frontendRoutes } from '../api/plugins/frontends-api.ts';
 import { Frontends } from '../frontends/frontends.ts';
 import type { Core } from './core.ts';
 import type { Feature } from './feature.ts';

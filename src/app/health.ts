@@ -1,5 +1,5 @@
-import type { Attention } from '../api/attention-api.ts';
-import type { HealthCheck } from '../api/health-api.ts';
+import type { Attention } from '../api/operation/attention-api.ts';
+import type { HealthCheck } from '../api/operation/health-api.ts';
 import { lackOfSpace } from '../base/disk-space.ts';
 import { messageOf, notCurrent } from '../base/errors.ts';
 import { gauge, type Metric } from '../base/metric.ts';

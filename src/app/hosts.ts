@@ -1,10 +1,10 @@
 import os from 'node:os';
-import type { Attention } from '../api/attention-api.ts';
-import { configRoutes } from '../api/config-api.ts';
-import { doctorRoutes } from '../api/doctor-api.ts';
-import { hostRoutes } from '../api/hosts-api.ts';
-import { jobRoutes } from '../api/jobs-api.ts';
-import { supportBundleRoutes } from '../api/support-bundle-api.ts';
+import type { Attention } from '../api/operation/attention-api.ts';
+import { configRoutes } from '../api/operation/config-api.ts';
+import { doctorRoutes } from '../api/operation/doctor-api.ts';
+import { hostRoutes } from '../api/operation/hosts-api.ts';
+import { jobRoutes } from '../api/operation/jobs-api.ts';
+import { supportBundleRoutes } from '../api/operation/support-bundle-api.ts';
 import { messageOf } from '../base/errors.ts';
 import { gauge, type Metric } from '../base/metric.ts';
 import { ownResidentBytes } from '../base/resident-bytes.ts';

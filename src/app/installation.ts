@@ -1,8 +1,8 @@
-import { galleryRoutes } from '../api/gallery-api.ts';
-import { kitRoutes } from '../api/kits-api.ts';
-import { pluginRoutes } from '../api/plugins-api.ts';
-import { triggerPolicies } from '../api/policy-body.ts';
-import { uninstalledRoutes } from '../api/uninstalled-api.ts';
+import { triggerPolicies } from '../api/access/policy-body.ts';
+import { galleryRoutes } from '../api/plugins/gallery-api.ts';
+import { kitRoutes } from '../api/plugins/kits-api.ts';
+import { pluginRoutes } from '../api/plugins/plugins-api.ts';
+import { uninstalledRoutes } from '../api/plugins/uninstalled-api.ts';
 import { guardText, loadCommandSettings } from '../authz/command-settings.ts';
 import { removePluginRoles } from '../authz/graph-roles.ts';
 import { messageOf } from '../base/errors.ts';

@@ -1,4 +1,4 @@
-import { mailRoutes } from '../api/mail-api.ts';
+import { mailRoutes } from '../api/operation/mail-api.ts';
 import { type Config, dataPath } from '../config/load.ts';
 import { listUnsentMails } from '../identity/admin-accounts.ts';
 import { type Mailer, makeMailer } from '../messaging/mail.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import type { Attention } from '../api/attention-api.ts';
-import { messengerRoutes } from '../api/messengers-api.ts';
+import { messengerRoutes } from '../api/messages/messengers-api.ts';
+import type { Attention } from '../api/operation/attention-api.ts';
 import type { CommandAccess } from '../authz/command-access.ts';
 import { messageOf } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';

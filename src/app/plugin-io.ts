@@ -1,5 +1,5 @@
 import { ENTRY } from '../abi/shared-layout.ts';
-import { databaseRoutes } from '../api/databases-api.ts';
+import { databaseRoutes } from '../api/plugins/databases-api.ts';
 import { messageOf } from '../base/errors.ts';
 import { Seldom } from '../base/seldom.ts';
 import { PluginDatabases } from '../db/plugin-databases.ts';

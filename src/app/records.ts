@@ -1,7 +1,7 @@
-import { activityRoutes } from '../api/activity-api.ts';
-import type { Attention } from '../api/attention-api.ts';
-import { executionRoutes, recordJson } from '../api/executions-api.ts';
-import { suspensionRoutes } from '../api/suspensions-api.ts';
+import { activityRoutes } from '../api/operation/activity-api.ts';
+import type { Attention } from '../api/operation/attention-api.ts';
+import { executionRoutes, recordJson } from '../api/operation/executions-api.ts';
+import { suspensionRoutes } from '../api/plugins/suspensions-api.ts';
 import { messageOf } from '../base/errors.ts';
 import { gauge } from '../base/metric.ts';
 import { Seldom } from '../base/seldom.ts';

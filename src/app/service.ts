@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
-import type { Route } from '../api/route.ts';
+import type { Route } from '../api/contract/route.ts';
 import { assertLimits } from '../base/limits.ts';
 import type { Log } from '../base/log.ts';
 import type { Metric } from '../base/metric.ts';

@@ -5,7 +5,7 @@ import { type Config, loadConfig } from '../config/load.ts';
 import { durationMs } from '../config/values.ts';
 import { isUnavailable } from '../db/database.ts';
 import { installSample } from '../plugins/sample.ts';
-import type { GoMessage, ServingMessage, SupervisorMessage } from '../supervisor/serving-messages.ts';
+import type { GoMessage, ServingMessage, SupervisorMessage } from '../supervisor/serving/serving-messages.ts';
 import { type Service, startService } from './service.ts';
 import { LinkedSiblings } from './siblings.ts';
 

@@ -1,5 +1,5 @@
-import type { Attention } from '../api/attention-api.ts';
-import { universityRoutes } from '../api/university-api.ts';
+import type { Attention } from '../api/operation/attention-api.ts';
+import { universityRoutes } from '../api/university/university-api.ts';
 import { messageOf } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Log } from '../base/log.ts';

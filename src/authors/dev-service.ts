@@ -19,8 +19,8 @@ import { databasesOf, httpTriggersOf, type Manifest } from '../plugins/manifest.
 import type { StartTrial } from '../plugins/trial-start.ts';
 import { DEFAULT_SETTINGS } from '../plugins/trigger-settings.ts';
 import { type BuiltModule, SourceMistakes } from '../projects/build-project.ts';
-import { startPostgres } from '../supervisor/embedded-postgres.ts';
-import { SpicedbKeeper } from '../supervisor/spicedb-keeper.ts';
+import { startPostgres } from '../supervisor/stores/embedded-postgres.ts';
+import { SpicedbKeeper } from '../supervisor/stores/spicedb-keeper.ts';
 import type { StartTask } from './start-thread.ts';
 
 /** The service of `plugin dev`: the real one, on embedded stores below the plugin's folder, with this plugin installed. */

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { messageOf } from '../base/errors.ts';
-import { makeTrustedFolder } from './trusted-folder.ts';
+import { makeTrustedFolder } from './children/trusted-folder.ts';
 
 /** A release brings the pages. */
 const BUILT = fileURLToPath(new URL('../../share/admin/', import.meta.url));

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { assertCompiler, buildPlugin } from '../../sdk/assemblyscript/build.ts';
 import { writeNewFile } from '../base/write-new-file.ts';
-import { makeTrustedFolder } from './trusted-folder.ts';
+import { makeTrustedFolder } from './children/trusted-folder.ts';
 
 /** A release brings the module. */
 const BUILT = fileURLToPath(new URL('../../share/hello.wasm', import.meta.url));

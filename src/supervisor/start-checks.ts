@@ -6,9 +6,9 @@ import { messageOf } from '../base/errors.ts';
 import { foreignFunctions } from '../base/foreign-functions.ts';
 import { writeNewFile } from '../base/write-new-file.ts';
 import type { Config } from '../config/load.ts';
-import { type DataLock, holderText, lockDataDirectory } from './data-lock.ts';
-import { postgresBinaries, spicedbLibrary } from './embedded-packages.ts';
-import { StartError } from './embedded-postgres.ts';
+import { StartError } from './children/child.ts';
+import { type DataLock, holderText, lockDataDirectory } from './handover/data-lock.ts';
+import { postgresBinaries, spicedbLibrary } from './stores/embedded-packages.ts';
 
 /**
  * Every package that this configuration needs is installed. Asked first, before anything is made or started.

@@ -6,30 +6,25 @@ import { type Config, configToEnv, dataPath, isLoopback, loadConfig, withValues 
 import { durationMs } from '../config/values.ts';
 import { assertOwnSession } from '../db/own-session.ts';
 import { EMBEDDED_ROLE, makeServiceRole, prepareDatabase, roleOfUrl, withUser } from '../db/service-role.ts';
-import { Backoff } from './backoff.ts';
+import { Backoff } from './children/backoff.ts';
+import { StartError } from './children/child.ts';
+import { type Account, dropTo } from './children/unprivileged.ts';
 import {
   type ControlClient,
   type ControlCommands,
   type ControlSocket,
   openControlSocket,
   resumeClient,
-} from './control-socket.ts';
-import { waitForDatabase } from './database-wait.ts';
-import {
-  adoptPostgres,
-  postgresStateOf,
-  type RunningPostgres,
-  StartError,
-  startPostgres,
-} from './embedded-postgres.ts';
+} from './handover/control-socket.ts';
+import { becomeProgram, checkProgram, type Program, type ProgramFile, programFile } from './handover/program.ts';
+import { changedKeys, pendingConfig, reloadedConfig } from './handover/reloaded-config.ts';
+import { descriptorsOf, type GroupState, type TakeoverState, writeTakeover } from './handover/takeover-state.ts';
 import { type MetricsServer, startMetricsServer } from './metrics-server.ts';
-import { becomeProgram, checkProgram, type Program, type ProgramFile, programFile } from './program.ts';
-import { changedKeys, pendingConfig, reloadedConfig } from './reloaded-config.ts';
-import { ServingGroup } from './serving-group.ts';
-import { SpicedbKeeper } from './spicedb-keeper.ts';
+import { ServingGroup } from './serving/serving-group.ts';
 import { checkPort } from './start-checks.ts';
-import { descriptorsOf, type GroupState, type TakeoverState, writeTakeover } from './takeover-state.ts';
-import { type Account, dropTo } from './unprivileged.ts';
+import { waitForDatabase } from './stores/database-wait.ts';
+import { adoptPostgres, postgresStateOf, type RunningPostgres, startPostgres } from './stores/embedded-postgres.ts';
+import { SpicedbKeeper } from './stores/spicedb-keeper.ts';
 
 export type SupervisorOptions = {
   config: Config;

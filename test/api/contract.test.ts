@@ -1,9 +1,9 @@
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import t from 'tap';
 import { z } from 'zod';
-import type { Contract } from '../../src/api/contract.ts';
-import { apiDocs, apiDocument } from '../../src/api/docs-api.ts';
-import { RESOURCES } from '../../src/api/resources.ts';
+import type { Contract } from '../../src/api/contract/contract.ts';
+import { apiDocs, apiDocument } from '../../src/api/document/docs-api.ts';
+import { RESOURCES } from '../../src/api/document/resources.ts';
 import { STATUS_OF } from '../../src/base/errors.ts';
 import { contractProblems } from '../support/contract.ts';
 import { request, startTestService } from '../support/service.ts';

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { z } from 'zod';
-import { replyWriter } from '../../src/api/reply-writer.ts';
+import { replyWriter } from '../../src/api/contract/reply-writer.ts';
 
 const key = z.object({
   id: z.int(),

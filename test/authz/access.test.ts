@@ -4,7 +4,7 @@ import { findBrokenPolicies } from '../../src/authz/stored-policies.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { addServiceKey } from '../../src/identity/service-keys.ts';
 import { addUserToken } from '../../src/identity/user-tokens.ts';
-import { startEmbeddedSpicedb } from '../../src/supervisor/embedded-spicedb.ts';
+import { startEmbeddedSpicedb } from '../../src/supervisor/stores/embedded-spicedb.ts';
 import { BARE_ENV } from '../support/bare-env.ts';
 import { startGraphStore } from '../support/graph.ts';
 import { takePort } from '../support/ports.ts';

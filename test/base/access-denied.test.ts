@@ -3,7 +3,7 @@ import path from 'node:path';
 import t from 'tap';
 import { accessDenied, accountName } from '../../src/base/access-denied.ts';
 import { fileProblem } from '../../src/base/file-problem.ts';
-import { lockForCommand } from '../../src/cli/lock-for-command.ts';
+import { lockForCommand } from '../../src/cli/local/lock-for-command.ts';
 
 /** Accounts of every Debian, and their groups. */
 const [BIN, DAEMON] = [2, 1];

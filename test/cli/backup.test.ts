@@ -5,7 +5,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import t from 'tap';
-import { type BackupManifest, macOf } from '../../src/cli/backup-manifest.ts';
+import { type BackupManifest, macOf } from '../../src/cli/local/backup-manifest.ts';
 import { type Database, openDatabase } from '../../src/db/database.ts';
 import { EMBEDDED_ROLE, grantServiceRole } from '../../src/db/service-role.ts';
 import { type Ran, runCommand } from '../support/commands.ts';

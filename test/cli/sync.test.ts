@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
-import { progressLine, syncOnce } from '../../src/cli/sync-commands.ts';
+import { progressLine, syncOnce } from '../../src/cli/local/sync-commands.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { BARE_ENV } from '../support/bare-env.ts';

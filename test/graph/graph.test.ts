@@ -8,7 +8,7 @@ import { GraphSchema, readGraphSchema } from '../../src/graph/graph-schema.ts';
 import { GraphError, GraphStore } from '../../src/graph/graph-store.ts';
 import { remoteStore } from '../../src/graph/remote-store.ts';
 import { matchesFilter, type Tuple, tupleText } from '../../src/graph/tuple.ts';
-import { startEmbeddedSpicedb } from '../../src/supervisor/embedded-spicedb.ts';
+import { startEmbeddedSpicedb } from '../../src/supervisor/stores/embedded-spicedb.ts';
 import { BARE_ENV } from '../support/bare-env.ts';
 import { startTlsGate } from '../support/tls-gate.ts';
 

@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap';
-import { endJsonThread, readJsonBody } from '../../src/api/json-thread.ts';
+import { endJsonThread, readJsonBody } from '../../src/api/contract/json-thread.ts';
 import { JsonBoundError, parseBoundedJson } from '../../src/base/bounded-json.ts';
 import { REQUEST_LIMITS } from '../../src/base/request-limits.ts';
 import { type Answer, request, startTestService, type TestService } from '../support/service.ts';

@@ -10,7 +10,7 @@ import { addServiceKey } from '../../src/identity/service-keys.ts';
 import { addSession } from '../../src/identity/sessions.ts';
 import { addUserToken } from '../../src/identity/user-tokens.ts';
 import { addUser } from '../../src/identity/users.ts';
-import type { GoMessage, ServingMessage } from '../../src/supervisor/serving-messages.ts';
+import type { GoMessage, ServingMessage } from '../../src/supervisor/serving/serving-messages.ts';
 import { BARE_ENV } from '../support/bare-env.ts';
 import { type Answer, startTestService, type TestService } from '../support/service.ts';
 import { watPlugin } from '../support/wat.ts';

@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
-import { authzDrift } from '../../src/cli/authz-commands.ts';
+import { authzDrift } from '../../src/cli/local/authz-commands.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { GraphStore } from '../../src/graph/graph-store.ts';
 import { Deliverer } from '../../src/outbox/deliver.ts';

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { Backoff } from '../../src/supervisor/backoff.ts';
+import { Backoff } from '../../src/supervisor/children/backoff.ts';
 
 /** Waits before each start of a child that is ready after `startMs` (null: never) and ends `liveMs` later. */
 function waits(startMs: number | null, liveMs: number, count: number): number[] {

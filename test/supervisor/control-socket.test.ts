@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import path from 'node:path';
 import t from 'tap';
-import { openControlSocket } from '../../src/supervisor/control-socket.ts';
+import { openControlSocket } from '../../src/supervisor/handover/control-socket.ts';
 
 /** The socket for commands (docs/SECURITY.md "A supervisor that runs as root"): one command, and little else is read. */
 const asked: Array<string | null> = [];

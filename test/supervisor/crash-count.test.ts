@@ -1,8 +1,8 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
-import { CrashCount } from '../../src/supervisor/crash-count.ts';
-import { MemoryWatch } from '../../src/supervisor/memory-watch.ts';
+import { CrashCount } from '../../src/supervisor/serving/crash-count.ts';
+import { MemoryWatch } from '../../src/supervisor/serving/memory-watch.ts';
 
 const MINUTE = 60_000;
 const ROOT = process.env.TEST_DIRECTORY ?? '/tmp';

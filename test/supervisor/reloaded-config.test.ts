@@ -1,7 +1,7 @@
 import path from 'node:path';
 import t from 'tap';
 import { loadConfig } from '../../src/config/load.ts';
-import { changedKeys, pendingConfig, reloadedConfig } from '../../src/supervisor/reloaded-config.ts';
+import { changedKeys, pendingConfig, reloadedConfig } from '../../src/supervisor/handover/reloaded-config.ts';
 
 const URL = 'postgresql://service:s@db.example/host';
 const OWNER = 'postgresql://owner:o@db.example/host';

@@ -4,7 +4,7 @@ import path from 'node:path';
 import t from 'tap';
 import { readGraphSchema } from '../../src/graph/graph-schema.ts';
 import { GraphStore } from '../../src/graph/graph-store.ts';
-import { endpointFile, SpicedbKeeper } from '../../src/supervisor/spicedb-keeper.ts';
+import { endpointFile, SpicedbKeeper } from '../../src/supervisor/stores/spicedb-keeper.ts';
 import { tuple } from '../support/graph.ts';
 import { signalDescendant } from '../support/signals.ts';
 import { until } from '../support/until.ts';

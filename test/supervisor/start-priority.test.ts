@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import fs from 'node:fs';
 import t, { type Test } from 'tap';
 import { mayRaisePriority } from '../../src/execution/linux-thread.ts';
-import { lowerStartPriority, raiseStartPriority } from '../../src/supervisor/start-priority.ts';
+import { lowerStartPriority, raiseStartPriority } from '../../src/supervisor/children/start-priority.ts';
 
 /** A process that starts while another one serves (docs/RATIONALE.md "Taking over from another process"). */
 

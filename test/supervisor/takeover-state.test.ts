@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import t from 'tap';
-import { readTakeover, type TakeoverState, writeTakeover } from '../../src/supervisor/takeover-state.ts';
+import { readTakeover, type TakeoverState, writeTakeover } from '../../src/supervisor/handover/takeover-state.ts';
 
 /** What one program of the supervisor hands to the next (docs/ARCHITECTURE.md "Processes and threads"). */
 

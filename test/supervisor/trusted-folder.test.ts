@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
-import { assertNoForeignLink, makeTrustedFolder } from '../../src/supervisor/trusted-folder.ts';
+import { assertNoForeignLink, makeTrustedFolder } from '../../src/supervisor/children/trusted-folder.ts';
 
 /** What root writes lies in folders of root's (docs/SECURITY.md "A supervisor that runs as root"). */
 const isRoot = process.getuid?.() === 0;

@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
-import type { apiDocument } from '../../src/api/docs-api.ts';
+import type { apiDocument } from '../../src/api/document/docs-api.ts';
 
 /**
  * Holds every answer a test gets to the document of the API, so that the document cannot lie: the status must stand there, and the
@@ -12,7 +12,7 @@ import type { apiDocument } from '../../src/api/docs-api.ts';
 const made = process.env.TEST_API;
 const document =
   made === undefined
-    ? (await import('../../src/api/docs-api.ts')).apiDocument()
+    ? (await import('../../src/api/document/docs-api.ts')).apiDocument()
     : (JSON.parse(fs.readFileSync(made, 'utf8')) as ReturnType<typeof apiDocument>);
 const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: true, validateSchema: false });
 addFormats.default(ajv);

@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { GraphStore } from '../../src/graph/graph-store.ts';
 import type { Tuple } from '../../src/graph/tuple.ts';
-import { type RunningSpicedb, startEmbeddedSpicedb } from '../../src/supervisor/embedded-spicedb.ts';
+import { type RunningSpicedb, startEmbeddedSpicedb } from '../../src/supervisor/stores/embedded-spicedb.ts';
 import { BARE_ENV } from './bare-env.ts';
 
 type Teardown = { teardown(fn: () => unknown): void };

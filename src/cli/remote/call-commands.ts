@@ -1,0 +1,106 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { OperatorError, UsageError } from '../../base/errors.ts';
+import { jsonText } from '../print/json-text.ts';
+import { type Answer, ask, type Remote, type RemoteFlags } from './remote.ts';
+
+/** `plugin call`, `plugin logs`: what a plugin answers and what it writes, from a terminal. */
+
+export type CallFlags = { method?: string; data?: string; bearer?: string; header: string[]; json?: boolean };
+
+const CALL_MS = 30_000;
+
+/** Headers of a request to a trigger. @throws UsageError for a line that is no header */
+export function headersOf({ bearer, data, header }: Pick<CallFlags, 'bearer' | 'data' | 'header'>): Headers {
+  const headers = new Headers();
+  if (data !== undefined) headers.set('content-type', 'application/json');
+  for (const line of header) {
+    const [, name, value] = /^([^:\s]+):\s*(.*)$/.exec(line) ?? [];
+    if (name === undefined) throw new UsageError(`--header "${line}" is no header: write it like "Name: value"`);
+    headers.set(name, value ?? '');
+  }
+  if (bearer !== undefined) headers.set('authorization', `Bearer ${bearer}`);
+  return headers;
+}
+
+/**
+ * `plugin call ID PATH`: calls an HTTP trigger.
+ *
+ * @param url address of the service
+ * @returns what it answered; the command ends with 1 for a status from 400 on
+ */
+export async function callPlugin(url: string, id: string, path: string, flags: CallFlags): Promise<Answer> {
+  if (!path.startsWith('/')) throw new UsageError(`the path "${path}" must begin with /, like the path of a trigger`);
+  const method = (flags.method ?? (flags.data === undefined ? 'GET' : 'POST')).toUpperCase();
+  const where = `${url.replace(/\/$/, '')}/api/triggers/http/${encodeURIComponent(id)}${path}`;
+  const answer = await fetch(where, {
+    method,
+    headers: headersOf(flags),
+    ...(flags.data === undefined ? {} : { body: flags.data }),
+    redirect: 'manual',
+    signal: AbortSignal.timeout(CALL_MS),
+  }).catch((error: unknown) => {
+    throw new OperatorError(`${where} does not answer: is the service running there? --url names another address`, {
+      cause: error,
+    });
+  });
+  const body = await answer.text();
+  const facts = { status: answer.status, headers: Object.fromEntries(answer.headers), body };
+  const help =
+    answer.status === 401
+      ? '\na user makes a token at /account/ of the service, an administrator makes service keys; --bearer sends either'
+      : '';
+  const line = `${answer.status} (request ${answer.headers.get('x-request-id') ?? '-'})`;
+  const text = flags.json === true ? jsonText(facts) : answer.ok ? body : `${line}\n${body}${help}`;
+  return { text, exitCode: answer.status < 400 ? 0 : 1 };
+}
+
+/** How often new executions are asked for. */
+const FOLLOW_MS = 1000;
+const PAGE = 100;
+
+type Item = { id: number; started_at: string; trigger: string; outcome: string; status: number; run_ms: number };
+
+/** An execution and what it wrote, as lines. */
+async function linesOf({ host, json }: Remote, plugin: string, item: Item): Promise<string[]> {
+  const params = { path: { id: plugin, execution: item.id } };
+  const record = await ask(() => host.GET('/api/admin/plugins/{id}/executions/{execution}', { params }));
+  if (json) return [JSON.stringify(record)];
+  const { failure, log, outcome, run_ms, started_at, status, trigger } = record;
+  return [
+    `${started_at} ${trigger} ${outcome} ${status} ${run_ms.toFixed(1)} ms`,
+    ...log.map(l => `  ${l.level}: ${l.text.replaceAll('\n', '\n    ')}`),
+    ...(failure === null ? [] : [`  ${failure.replaceAll('\n', '\n    ')}`]),
+  ];
+}
+
+const NO_EXECUTIONS =
+  'no executions are recorded; a request that was refused before the plugin ran (401, 403, 404) leaves none';
+
+export type LogFlags = RemoteFlags & { follow?: boolean; limit?: string };
+
+/**
+ * `plugin logs ID`: recorded executions of a plugin with what they wrote, the oldest first.
+ *
+ * @param print writes lines; with `--follow` for as long as the command runs
+ */
+export async function pluginLogs(r: Remote, id: string, flags: LogFlags, print: (text: string) => void): Promise<void> {
+  const first = flags.limit === undefined ? 20 : Number(flags.limit);
+  if (!Number.isInteger(first) || first < 1 || first > PAGE)
+    throw new UsageError(`--limit must be a whole number from 1 to ${PAGE}, not "${flags.limit}"`);
+  let last = 0;
+  for (let limit = first; ; limit = PAGE) {
+    const params = { path: { id }, query: { limit } };
+    const { items } = await ask(() => r.host.GET('/api/admin/plugins/{id}/executions', { params }));
+    for (const item of items.toReversed().filter(i => i.id > last)) {
+      last = item.id;
+      for (const line of await linesOf(r, id, item)) print(line);
+    }
+    if (flags.follow !== true) {
+      if (last > 0 || r.json) return;
+      // An unknown plugin has no executions either.
+      await ask(() => r.host.GET('/api/admin/plugins/{id}', { params: { path: { id } } }));
+      return print(NO_EXECUTIONS);
+    }
+    await sleep(FOLLOW_MS);
+  }
+}
