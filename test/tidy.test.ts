@@ -253,7 +253,6 @@ const LONG_FUNCTIONS: Record<string, string> = {
     'one loop over bytes; calls for each byte would cost half of its speed',
   'workers/host-imports.ts makeHostImports':
     'returns all host functions of a lane, which share its state without a look-up',
-  'workers/wasi.ts makeWasi': 'returns all WASI functions of a lane, which share its state without a look-up',
 };
 
 /** Files that one class or function is the point of, and that are named otherwise, each with the reason. */
