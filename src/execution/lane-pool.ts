@@ -1,19 +1,14 @@
 import os from 'node:os';
 import { performance } from 'node:perf_hooks';
-import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads';
+import { MessageChannel } from 'node:worker_threads';
 import type { CallArea } from '../abi/call-area.ts';
 import { isMarked, markAllLanes, silenceBell, sleepUnlessMarked, takeMarks, wantBell } from '../abi/doorbell.ts';
 import type { LaneTask } from '../abi/lane-messages.ts';
 import { BELL_BITS, CALL_STATE } from '../abi/shared-layout.ts';
 import { LIMITS } from '../base/limits.ts';
-import { demoteIfBurning, type Lane, type LanePoolOptions, makeLane, restorePriority } from './lane.ts';
+import { Lane, type LanePoolOptions } from './lane.ts';
 import { type LaneThreads, makeLaneThreads } from './lane-threads.ts';
-import { touchedKib } from './linux-thread.ts';
 
-/** A lane that has run one execution for longer does not count as awake. */
-const STUCK_MS = 2;
-/** The memory of an execution is watched after this time, even if it is seen in host calls alone. */
-const WAITING_MS = 20;
 /** Delay between starts of replacement threads: eight at once take 200 to 350 ms, one 25 (docs/RATIONALE.md). */
 const START_SPACING_MS = 100;
 /** Longest wait at closing for threads that are loading. */
@@ -44,8 +39,7 @@ export class LanePool {
     this.#options = options;
     this.#words = options.views.words;
     this.#pool = makeLaneThreads(options.laneFile);
-    this.#lanes = Array.from({ length: LIMITS.lanesMax }, (_, index) => makeLane(options.views, index));
-    for (const lane of this.#lanes) lane.words.turnOff();
+    this.#lanes = Array.from({ length: LIMITS.lanesMax }, (_, index) => new Lane(options.views, index));
     wantBell(this.#words);
   }
 
@@ -58,12 +52,6 @@ export class LanePool {
   #startNext(): void {
     if (this.#closing || this.#started >= this.#lanes.length) return;
     this.#start(this.#lanes[this.#started++]!);
-  }
-
-  /** Called when a lane has reported that it is ready. */
-  #isUp(lane: Lane): void {
-    lane.starting = false;
-    if (this.#started < this.#options.lanes) this.#startNext();
   }
 
   #startSpaced(lane: Lane): void {
@@ -80,22 +68,10 @@ export class LanePool {
   }
 
   #start(lane: Lane): void {
-    lane.words.reset();
     const bell = new MessageChannel();
     const data = new MessageChannel();
     const abort = new AbortController();
-    const generation = ++lane.generation;
-    Object.assign(lane, {
-      abort,
-      bell: bell.port1,
-      data: data.port1,
-      starting: true,
-      sequence: -1,
-      stuck: false,
-      demoted: false,
-      killedCell: -1,
-      gone: null,
-    });
+    const generation = lane.begin({ abort, bell: bell.port1, data: data.port1 });
     bell.port1.on('message', () => this.drain());
     const [seconds, nanos] = process.hrtime();
     const task: LaneTask = {
@@ -115,7 +91,7 @@ export class LanePool {
       if (!abort.signal.aborted && !this.#closing && !lane.words.isRetiring && error !== undefined)
         this.#options.onThreadError(error);
       // Piscina's promise rejects before the thread has exited, and the thread's memory is free only after that.
-      (lane.gone ?? Promise.resolve()).then(() => this.#ended(lane, generation));
+      lane.gone.then(() => this.#ended(lane, generation));
     };
     this.#pool.run(task, { transferList: [bell.port2, data.port2], signal: abort.signal }).then(() => over(), over);
   }
@@ -123,17 +99,10 @@ export class LanePool {
   #ended(lane: Lane, generation: number): void {
     if (lane.generation !== generation) return;
     this.#drainLane(lane);
-    const cell = lane.words.takeCell();
-    lane.words.turnOff();
-    lane.bell?.close();
-    lane.data?.close();
-    lane.generation++;
-    lane.abort = null;
-    const killed = lane.killedCell >= 0;
-    lane.killedCell = -1;
+    const { cell, wasKilled } = lane.end();
     this.#options.events.ended(cell, lane.words.queue, lane.index);
     // Kills come in bursts, so their replacements are spaced; a lane that retired is replaced at once.
-    if (killed) this.#startSpaced(lane);
+    if (wasKilled) this.#startSpaced(lane);
     else if (!this.#closing) this.#start(lane);
   }
 
@@ -184,7 +153,7 @@ export class LanePool {
   #drainLane(lane: Lane): void {
     const { callArea, words } = lane;
     const { events } = this.#options;
-    if (lane.starting && !words.isOff) this.#isUp(lane);
+    if (lane.noteReport() && this.#started < this.#options.lanes) this.#startNext();
     // The lane posted the outcome of its last execution before this call, so that message must be taken from the data
     // port first.
     const asked = callArea.state === CALL_STATE.asked;
@@ -197,10 +166,7 @@ export class LanePool {
   /** Number of lanes that are awake, not blocked in a host call and not running a long execution. */
   #ready(enough: number): number {
     let n = 0;
-    for (let k = 0; k < this.#started; k++) {
-      const { callArea, stuck, words } = this.#lanes[k]!;
-      if (words.isAwake && !stuck && callArea.state === CALL_STATE.idle && ++n >= enough) return n;
-    }
+    for (let k = 0; k < this.#started; k++) if (this.#lanes[k]!.isReady && ++n >= enough) return n;
     return n;
   }
 
@@ -220,7 +186,7 @@ export class LanePool {
       if (ready > 0 && ready < this.#hot && depth > 8 * ready) this.#wakeOne();
       return;
     }
-    if (!this.#lanes.some(l => l.starting)) this.#startNext();
+    if (!this.#lanes.some(l => l.state === 'starting')) this.#startNext();
   }
 
   /** Wakes one sleeping lane. @returns whether there was one */
@@ -239,28 +205,8 @@ export class LanePool {
     const now = performance.now();
     for (let k = 0; k < this.#started; k++) {
       const lane = this.#lanes[k]!;
-      // The cell first: the lane writes the sequence before it, so a new cell never comes with an old sequence.
-      const { cell } = lane.words;
-      const { sequence } = lane.words;
-      if (cell < 0 || sequence !== lane.sequence) {
-        if (lane.demoted && !restorePriority(lane)) this.#retire(lane);
-        lane.sequence = cell < 0 ? -1 : sequence;
-        lane.runningSince = now;
-        lane.stuck = false;
-        lane.cpuAt = 0;
-        lane.touchedKib = -1;
-        if (cell < 0) continue;
-      }
-      if (lane.killedCell >= 0) continue;
-      const ran = now - lane.runningSince;
-      const blocked = lane.callArea.state !== CALL_STATE.idle;
-      if (ran > STUCK_MS) lane.stuck = true;
-      // Most executions that are seen here wait for a host call: files of /proc are read for those that do work, and for
-      // those that wait so often that they are never seen at it.
-      if (ran > (blocked ? WAITING_MS : STUCK_MS) && lane.touchedKib < 0)
-        lane.touchedKib = touchedKib(lane.words.linuxThreadId);
-      if (ran > STUCK_MS && !blocked && !lane.demoted) demoteIfBurning(lane, now);
-      if (running(cell, ran, lane.index)) this.#kill(lane, cell);
+      const seen = lane.look(now);
+      if (seen !== null && running(seen.cell, seen.ranMs, lane.index)) lane.kill(seen.cell, this.#pool.threads);
     }
   }
 
@@ -273,35 +219,14 @@ export class LanePool {
     }
   }
 
-  /** Asks a lane to end its thread after the current execution. */
-  #retire(lane: Lane): void {
-    lane.words.retire();
-    lane.words.wake();
-  }
-
-  /** Ends the thread of a lane. `ended` reports its cell once the thread has exited. */
-  #kill(lane: Lane, cell: number): void {
-    // If the execution ends by itself right now, the lane must not take another one that would be killed with it.
-    lane.words.retire();
-    // The execution has ended by itself meanwhile, so the thread retires after its current one instead.
-    if (lane.words.cell !== cell) return;
-    lane.killedCell = cell;
-    const { threadId } = lane.words;
-    const worker = this.#pool.threads.find(t => t.threadId === threadId);
-    if (worker !== undefined) lane.gone = new Promise(resolve => worker.once('exit', () => resolve()));
-    lane.words.turnOff();
-    lane.abort?.abort();
-  }
-
   /** Memory that the running execution of a lane has touched, in KiB; 0 for a short execution. */
   touchedKib(index: number): number {
-    const lane = this.#lanes[index]!;
-    return lane.touchedKib < 0 ? 0 : Math.max(0, touchedKib(lane.words.linuxThreadId) - lane.touchedKib);
+    return this.#lanes[index]!.touchedKib;
   }
 
   /** Whether a thread is being ended, so that its memory is not free yet. */
   get killing(): boolean {
-    return this.#lanes.some(l => l.killedCell >= 0);
+    return this.#lanes.some(l => l.state === 'killed');
   }
 
   generationOf(lane: number): number {
@@ -318,13 +243,12 @@ export class LanePool {
   }
 
   post(lane: number, message: unknown, transfer: ArrayBuffer[] = []): void {
-    this.#lanes[lane]!.data?.postMessage(message, transfer);
+    this.#lanes[lane]!.post(message, transfer);
   }
 
   /** Takes the message that the lane posted before it set the word the main thread has just read. */
   receive(lane: number): unknown {
-    const port = this.#lanes[lane]!.data;
-    return port === null ? undefined : receiveMessageOnPort(port)?.message;
+    return this.#lanes[lane]!.receive();
   }
 
   /** Number of lanes whose thread is ready. */
@@ -332,20 +256,13 @@ export class LanePool {
     return this.#lanes.filter(l => !l.words.isOff).length;
   }
 
-  /** Whether a thread is loading its modules: Node aborts the process if such a thread is ended. */
-  get #loading(): boolean {
-    return this.#lanes.some(l => l.abort !== null && l.killedCell < 0 && l.words.threadId === 0);
-  }
-
   async close(): Promise<void> {
     this.#closing = true;
     for (const timer of this.#timers) clearTimeout(timer);
     const until = performance.now() + LOADING_MS_MAX;
-    while (this.#loading && performance.now() < until) await new Promise(resolve => setTimeout(resolve, 5));
-    for (const lane of this.#lanes) {
-      lane.bell?.close();
-      lane.data?.close();
-    }
+    while (this.#lanes.some(l => l.isLoading) && performance.now() < until)
+      await new Promise(resolve => setTimeout(resolve, 5));
+    for (const lane of this.#lanes) lane.closePorts();
     await this.#pool.destroy();
   }
 }
