@@ -144,7 +144,7 @@ for (const embedded of [false, true])
       t.equal(refused.status, 1);
       t.match(refused.text, /the service could not reload: the serving process ended at start \(exit code 3\)/);
       t.equal(await runs(), '1.0.0', 'the release before goes on');
-      fs.writeFileSync(path.join(work, '1.2.0/src/cli/serve.ts'), 'throw new Error("damaged");\n');
+      fs.writeFileSync(path.join(work, '1.2.0/src/cli/local/serve.ts'), 'throw new Error("damaged");\n');
       t.match((await reload()).text, /cannot take over/, 'one that is damaged is refused before anything changes');
       t.equal(await runs(), '1.0.0');
 
