@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import { OperatorError } from '../base/errors.ts';
 import { type Database, isUnavailable, type Queryable } from './database.ts';
 import { LOCKS, lockForTransaction } from './locks.ts';
+import { findRows } from './rows.ts';
 
 const DIRECTORY = new URL('../../sql/', import.meta.url);
 
@@ -12,10 +13,8 @@ export type Migration = { number: number; name: string; sql: string; sha256: str
 /** First line of a migration that only adds. */
 const EXPANDS = /^-- Expands: /;
 
-/** What a database knows of a migration. One that an older release has noted has no word on whether it expands. */
-const APPLIED = `SELECT number, name, sha256, applied_at, coalesce((to_jsonb(m) ->> 'expands')::boolean, false) AS expands
-  FROM schema_migrations m ORDER BY number`;
-type AppliedRow = { number: number; name: string; sha256: string; applied_at: Date; expands: boolean };
+/** What a database knows of a migration. */
+type AppliedRow = { number: number; name: string; sha256: string; appliedAt: Date; expands: boolean };
 
 /** The numbered files of `sql/`, in order. They are immutable once released. */
 export function readMigrations(): Migration[] {
@@ -33,7 +32,9 @@ export function readMigrations(): Migration[] {
 /** What the database says was applied, in order. */
 export async function listApplied(db: Queryable): Promise<AppliedRow[]> {
   const { rows } = await db.query<{ there: boolean }>("SELECT to_regclass('schema_migrations') IS NOT NULL AS there");
-  return rows[0]?.there === true ? (await db.query<AppliedRow>(APPLIED)).rows : [];
+  return rows[0]?.there === true
+    ? await findRows<AppliedRow>(db, 'SELECT * FROM schema_migrations ORDER BY number')
+    : [];
 }
 
 /** `unknown`: of a newer release. `expands`: this release runs on it, or a release before it would. */
@@ -50,13 +51,11 @@ export async function migrationStates(db: Queryable): Promise<MigrationState[]> 
   const known = readMigrations();
   const states = known.map(({ expands, name, number }): MigrationState => {
     const row = applied.find(r => r.number === number);
-    return { name, expands, appliedAt: row?.applied_at ?? null, state: row === undefined ? 'pending' : 'applied' };
+    return { name, expands, appliedAt: row?.appliedAt ?? null, state: row === undefined ? 'pending' : 'applied' };
   });
   const unknown = applied
     .filter(r => r.number > (known.at(-1)?.number ?? 0))
-    .map(
-      ({ applied_at, expands, name }): MigrationState => ({ name, expands, appliedAt: applied_at, state: 'unknown' }),
-    );
+    .map(({ appliedAt, expands, name }): MigrationState => ({ name, expands, appliedAt, state: 'unknown' }));
   return [...states, ...unknown];
 }
 
@@ -64,13 +63,12 @@ export async function migrationStates(db: Queryable): Promise<MigrationState[]> 
 export const pendingMigrations = async (db: Queryable): Promise<string[]> =>
   (await migrationStates(db)).filter(m => m.state === 'pending').map(m => m.name);
 
-/** Makes the table, or the column a release of before did not know. The role of the serving process may do neither. */
+/** The role of the serving process may not make it. */
 async function makeTable(client: Queryable): Promise<void> {
   await client.query(
     `CREATE TABLE IF NOT EXISTS schema_migrations (number integer PRIMARY KEY, name text NOT NULL, sha256 text NOT NULL,
-       applied_at timestamptz NOT NULL DEFAULT now())`,
+       applied_at timestamptz NOT NULL DEFAULT now(), expands boolean NOT NULL)`,
   );
-  await client.query('ALTER TABLE schema_migrations ADD COLUMN IF NOT EXISTS expands boolean NOT NULL DEFAULT false');
 }
 
 async function apply(client: Queryable, { expands, name, number, sha256, sql }: Migration): Promise<void> {
@@ -123,6 +121,11 @@ export async function migrateIn(client: Queryable, most = Number.POSITIVE_INFINI
   if (unknown !== undefined)
     throw new Error(
       `the database has migration ${unknown.name}, which this release does not know: run the release that wrote it, or a newer one`,
+    );
+  // Before the first release the schema was made in 49 steps, of which 001_schema.sql is the sum.
+  if (rows[0] !== undefined && rows[0].name !== all[0]?.name)
+    throw new OperatorError(
+      `the database was made by a version before 0.1.0 (${rows[0].name}), which no release continues: name an empty database in database.url, or another data_dir for the embedded one, and install the plugins again`,
     );
   const changed = all.find(m => (applied.get(m.number)?.sha256 ?? m.sha256) !== m.sha256);
   if (changed !== undefined)

@@ -32,12 +32,10 @@ type StoredAdmin = Omit<AdminAccount, 'roles' | 'mail'> & {
 };
 
 const isRole = (text: string): text is AdminRole => ADMIN_ROLES.some(role => role === text);
-/** Auditors were appointed as viewers before, and their rows say so. */
-const nameNow = (role: string): string => (role === 'viewer' ? 'auditor' : role);
 
 const readAccount = <A extends StoredAdmin>({ mailAt, mailError, mailState, roles, ...account }: A) => ({
   ...account,
-  roles: roles.map(nameNow).filter(isRole),
+  roles: roles.filter(isRole),
   mail: mailState === null ? null : { state: mailState, error: mailError, at: mailAt },
 });
 

@@ -226,7 +226,7 @@ export async function removeActivityOf(client: Queryable, plugin: string): Promi
 }
 
 /**
- * Removes rows that are over, and those of a release before.
+ * Removes rows that are over.
  *
  * @param hoursKeptMs how long rows of an hour are kept
  * @returns how many were removed
@@ -241,7 +241,6 @@ export async function removeOldActivity(db: Queryable, hoursKeptMs: number): Pro
     );
     removed += rowCount ?? 0;
   }
-  await db.query('DELETE FROM activity WHERE at < now() - make_interval(hours => $1)', [KEPT_HOURS[900]]);
   return removed;
 }
 

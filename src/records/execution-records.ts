@@ -3,7 +3,7 @@ import { LIMITS } from '../base/limits.ts';
 import { storableText } from '../base/storable-text.ts';
 import { type Database, isUnavailable, type Queryable } from '../db/database.ts';
 import { removeInBatches } from '../db/remove-in-batches.ts';
-import { findRow, findRows } from '../db/rows.ts';
+import { findRow, findRows, loadRow } from '../db/rows.ts';
 import { RecordingAllowance } from './recording-allowance.ts';
 
 /** What is stored of an execution (docs/plugins.md "Records"), or of a caller that a policy refused: `refused`. */
@@ -218,7 +218,7 @@ export class ExecutionRecords {
     const below = `$${values.push(before)}`;
     return await findRows<ListedRecord>(
       this.#db,
-      `SELECT ${LISTED} FROM all_executions WHERE ${[`id < ${below}`, ...where].join(' AND ')}
+      `SELECT ${LISTED} FROM execution_records WHERE ${[`id < ${below}`, ...where].join(' AND ')}
        ORDER BY id DESC LIMIT $${values.push(limit)}`,
       values,
     );
@@ -226,28 +226,31 @@ export class ExecutionRecords {
 
   async find(pluginId: string, id: number): Promise<StoredRecord | undefined> {
     const where = 'plugin_id = $1 AND id = $2';
-    return await findRow<StoredRecord>(this.#db, `SELECT ${STORED} FROM all_executions WHERE ${where}`, [pluginId, id]);
+    return await findRow<StoredRecord>(this.#db, `SELECT ${STORED} FROM execution_records WHERE ${where}`, [
+      pluginId,
+      id,
+    ]);
   }
 
   /**
    * Drops the parts of the records that are over, a week or a month at a time, and makes the next ones. Row by row go those that are in
-   * no part, and those of a release before.
+   * no part.
    *
    * @returns how many parts were dropped, and how many rows were removed
    */
   async removeOld(ageMs: number): Promise<{ parts: number; rows: number }> {
-    const { rows } = await this.#db.query<{ parts: number }>(
+    const { parts } = await loadRow<{ parts: number }>(
+      this.#db,
       "SELECT execution_records_keep($1 * interval '1 ms') AS parts",
       [ageMs],
     );
-    let removed = 0;
-    for (const table of ['execution_records_other', 'plugin_executions'])
-      removed += await removeInBatches(
-        this.#db,
-        `DELETE FROM ${table} WHERE id IN (SELECT id FROM ${table} WHERE started_at < now() - $1 * interval '1 ms' LIMIT $2)`,
-        [ageMs],
-      );
-    return { parts: rows[0]?.parts ?? 0, rows: removed };
+    const rows = await removeInBatches(
+      this.#db,
+      `DELETE FROM execution_records_other WHERE id IN
+         (SELECT id FROM execution_records_other WHERE started_at < now() - $1 * interval '1 ms' LIMIT $2)`,
+      [ageMs],
+    );
+    return { parts, rows };
   }
 }
 
@@ -301,27 +304,27 @@ async function insert(db: Database, batch: ExecutionRecord[]): Promise<void> {
 
 /** Numbers of records behind one, the oldest first. */
 export async function recordIdsAfter(db: Queryable, after: number, limit: number): Promise<number[]> {
-  const statement = 'SELECT id FROM all_executions WHERE id > $1 ORDER BY id LIMIT $2';
+  const statement = 'SELECT id FROM execution_records WHERE id > $1 ORDER BY id LIMIT $2';
   return (await findRows<{ id: number }>(db, statement, [after, limit])).map(r => r.id);
 }
 
 /** Records of these numbers, the oldest first. */
 export async function listRecordsByIds(db: Queryable, ids: readonly number[]): Promise<ListedRecord[]> {
-  return await findRows<ListedRecord>(db, `SELECT ${LISTED} FROM all_executions WHERE id = ANY ($1) ORDER BY id`, [
+  return await findRows<ListedRecord>(db, `SELECT ${LISTED} FROM execution_records WHERE id = ANY ($1) ORDER BY id`, [
     ids,
   ]);
 }
 
 /** Number of the last record; 0 when there is none. */
 export async function lastRecordId(db: Queryable): Promise<number> {
-  return (await findRow<{ id: number }>(db, 'SELECT id FROM all_executions ORDER BY id DESC LIMIT 1'))?.id ?? 0;
+  return (await findRow<{ id: number }>(db, 'SELECT id FROM execution_records ORDER BY id DESC LIMIT 1'))?.id ?? 0;
 }
 
 /** The executions that failed last, without what their plugins logged. */
 export async function listRecentFailures(db: Database, limit: number): Promise<Array<Omit<StoredRecord, 'log'>>> {
   return await findRows<Omit<StoredRecord, 'log'>>(
     db,
-    `SELECT ${WITHOUT_LOG} FROM all_executions WHERE outcome NOT IN ('ok', 'refused') ORDER BY started_at DESC LIMIT $1`,
+    `SELECT ${WITHOUT_LOG} FROM execution_records WHERE outcome NOT IN ('ok', 'refused') ORDER BY started_at DESC LIMIT $1`,
     [limit],
   );
 }
@@ -331,7 +334,7 @@ export async function listRecentlyRun(db: Database, limit: number): Promise<stri
   const { rows } = await db.query<{ id: string }>({
     name: 'executions.recent',
     text: `SELECT p.id FROM plugins p
-      CROSS JOIN LATERAL (SELECT id FROM all_executions WHERE plugin_id = p.id ORDER BY id DESC LIMIT 1) e
+      CROSS JOIN LATERAL (SELECT id FROM execution_records WHERE plugin_id = p.id ORDER BY id DESC LIMIT 1) e
       ORDER BY e.id DESC LIMIT $1`,
     values: [limit],
   });
@@ -346,22 +349,16 @@ export async function listExecutionsOf(
 ): Promise<Array<Omit<StoredRecord, 'log'>>> {
   return await findRows<Omit<StoredRecord, 'log'>>(
     db,
-    `SELECT ${WITHOUT_LOG} FROM all_executions WHERE principal = $1 ORDER BY id DESC LIMIT $2`,
+    `SELECT ${WITHOUT_LOG} FROM execution_records WHERE principal = $1 ORDER BY id DESC LIMIT $2`,
     [`user:${userId}`, limit],
   );
 }
 
 /** Takes a user out of the records of executions, with what plugins logged for the user. @returns how many */
 export async function eraseCaller(client: Queryable, userId: number): Promise<number> {
-  let erased = 0;
-  for (const table of ['execution_records', 'plugin_executions']) {
-    // Parts of a release before have no recordings.
-    const recording = table === 'execution_records' ? ', recording = NULL' : '';
-    const { rowCount } = await client.query(
-      `UPDATE ${table} SET principal = 'erased', log = '[]', decision = NULL${recording} WHERE principal = $1`,
-      [`user:${userId}`],
-    );
-    erased += rowCount ?? 0;
-  }
-  return erased;
+  const { rowCount } = await client.query(
+    `UPDATE execution_records SET principal = 'erased', log = '[]', decision = NULL, recording = NULL WHERE principal = $1`,
+    [`user:${userId}`],
+  );
+  return rowCount ?? 0;
 }

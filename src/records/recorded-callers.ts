@@ -17,7 +17,7 @@ export async function listRecordedCallers(
     `SELECT principal, count(*) FILTER (WHERE outcome <> 'refused')::int AS admitted,
        count(*) FILTER (WHERE outcome = 'refused')::int AS refused
      FROM (
-       SELECT principal, outcome, decision FROM all_executions
+       SELECT principal, outcome, decision FROM execution_records
        WHERE plugin_id = $1 AND trigger_name = $2 AND started_at >= $3 ORDER BY id DESC LIMIT ${RECORDED_CALLS_MAX}
      ) AS newest
      WHERE (principal = 'public' OR principal LIKE 'user:%' OR principal LIKE 'service:%')

@@ -354,32 +354,3 @@ t.test('a person is erased from the log, and the chain still verifies what stays
   t.equal((await owner.query(salted)).rowCount, 0);
   t.same(await findBrokenSeals(service), []);
 });
-
-t.test('seals of a release before erasures are verified until something of their entries is erased', async t => {
-  const database = await makeDatabase();
-  const owner = openDatabase(database.url, 1, () => {});
-  t.teardown(async () => {
-    await owner.close();
-    await database.drop();
-  });
-  const by = { kind: 'user', userId: 7, name: 'Ada', requestId: 'r', address: '' } as const;
-  for (let n = 1; n <= 2; n++)
-    await appendAudit(owner, by, { action: 'user.logout', objectType: 'user', objectId: String(n) });
-  await owner.query(
-    `INSERT INTO audit_seals (first_id, last_id, entries, sha256) VALUES (1, 1, 1, audit_sum('', 1, 1))`,
-  );
-  await owner.query(`INSERT INTO audit_seals (first_id, last_id, entries, sha256)
-    SELECT 2, 2, 1, audit_sum(sha256, 2, 2) FROM audit_seals`);
-  await appendAudit(owner, by, { action: 'user.logout', objectType: 'user', objectId: '3' });
-  t.equal(await sealAudit(owner), 1);
-  t.same(await findBrokenSeals(owner), []);
-  await owner.query("ALTER TABLE audit_log DISABLE TRIGGER USER; UPDATE audit_log SET action = 'x' WHERE id = 1");
-  t.match(await findBrokenSeals(owner), [{ firstId: 1 }]);
-  await owner.query(
-    "UPDATE audit_log SET action = 'user.logout' WHERE id = 1; ALTER TABLE audit_log ENABLE TRIGGER USER",
-  );
-  t.equal(await eraseAuditOf(owner, 7, null), 3);
-  t.same(await findBrokenSeals(owner), []);
-  await owner.query("ALTER TABLE audit_log DISABLE TRIGGER USER; UPDATE audit_log SET action = 'x' WHERE id = 3");
-  t.match(await findBrokenSeals(owner), [{ firstId: 3 }]);
-});

@@ -495,7 +495,7 @@ t.test('the embedded database is backed up and restored as well', async t => {
   t.match(restored, { code: 0, out: /^restored / }, restored.err);
   const states = await runCommand(['migrate', 'status', '--json'], { BOT_DATA_DIR: data });
   t.match(states, { code: 0, err: '' }, 'it is started for the answer');
-  t.match(JSON.parse(states.out), { items: [{ name: '001_plugins.sql', state: 'applied' }] });
+  t.match(JSON.parse(states.out), { items: [{ name: '001_schema.sql', state: 'applied' }] });
   const again = path.join(folder('again'), 'b');
   const made = await runCommand(['backup', again, '--json'], { BOT_DATA_DIR: data, BOT_SECRETS_KEY: key });
   t.equal(made.code, 0, made.err);

@@ -113,7 +113,7 @@ t.test('a dead entry is delivered again or given up', async t => {
 
 t.test('executions are listed and shown with their log', async t => {
   await db.query(
-    `INSERT INTO plugin_executions (request_id, plugin_id, version, trigger_name, principal, outcome, status, started_at, queue_wait_ms,
+    `INSERT INTO execution_records (request_id, plugin_id, version, trigger_name, principal, outcome, status, started_at, queue_wait_ms,
        run_ms, host_calls, peak_pages, failure, log)
      VALUES ('request-1', 'greeter', '1.0.0', 'greet', 'public', 'trapped', 502, now(), 1, 2, 3, 4, 'unreachable', '[{"level":2,"text":"careful"}]')`,
   );
@@ -127,7 +127,7 @@ t.test('executions are listed and shown with their log', async t => {
     (await run(reader, 'executions', 'show', 'greeter', id)).out,
     /^outcome +trapped$[\s\S]*\nwarn {2}careful\n$/m,
   );
-  await db.query("UPDATE plugin_executions SET started_at = now() - interval '3 hours' WHERE request_id = 'request-1'");
+  await db.query("UPDATE execution_records SET started_at = now() - interval '3 hours' WHERE request_id = 'request-1'");
   const since = async (time: string): Promise<unknown> =>
     await json(reader, 'executions', 'list', 'greeter', '--since', time);
   t.match(await since('4h'), { items: [{ request_id: 'request-1' }] });

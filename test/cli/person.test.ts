@@ -76,9 +76,9 @@ await s.admin('POST', '/relationships', {
   ],
 });
 await db.query(
-  `INSERT INTO plugin_executions (request_id, plugin_id, version, trigger_name, principal, outcome, status, started_at, queue_wait_ms,
+  `INSERT INTO execution_records (request_id, plugin_id, version, trigger_name, principal, outcome, status, started_at, queue_wait_ms,
      run_ms, host_calls, peak_pages, failure, log)
-   VALUES ('of a release before', 'filebox', '1', 'files', $1, 'ok', 200, now(), 1, 1, 1, 1, '', '[{"level":1,"text":"Ada"}]')`,
+   VALUES ('of the log', 'filebox', '1', 'files', $1, 'ok', 200, now(), 1, 1, 1, 1, '', '[{"level":1,"text":"Ada"}]')`,
   [`user:${ada.userId}`],
 );
 for (const { userId } of [ada, other]) {
@@ -90,7 +90,7 @@ for (const { userId } of [ada, other]) {
   );
 }
 const recorded = async (): Promise<number> =>
-  (await db.query('SELECT 1 FROM all_executions WHERE principal = $1', [`user:${ada.userId}`])).rowCount ?? 0;
+  (await db.query('SELECT 1 FROM execution_records WHERE principal = $1', [`user:${ada.userId}`])).rowCount ?? 0;
 // That row, and the call of the trigger above, which is written later.
 for (let k = 0; k < 200 && (await recorded()) < 2; k++) await sleep(50);
 
@@ -201,10 +201,9 @@ t.test('erasing takes everything away, rights and graph included, and leaves oth
   }
   t.equal(ENTITIES.filter(e => 'person_external_id' in e.fields).length, 5, 'the tables that name persons');
   t.equal(await recorded(), 0);
-  t.match(
-    (await db.query("SELECT principal, log FROM plugin_executions WHERE request_id = 'of a release before'")).rows,
-    [{ principal: 'erased', log: [] }],
-  );
+  t.match((await db.query("SELECT principal, log FROM execution_records WHERE request_id = 'of the log'")).rows, [
+    { principal: 'erased', log: [] },
+  ]);
   const left = async (text: string): Promise<number> => (await db.query(text)).rowCount ?? 0;
   t.equal(await left("SELECT 1 FROM persons WHERE external_id = 'e1'"), 0);
   t.equal(await left("SELECT 1 FROM persons WHERE external_id = 'e2'"), 1);

@@ -15,7 +15,7 @@ t.test('the bundle holds configuration, queues, hosts and failures, and no secre
   await s.install(watPlugin({ id: 'greeter', version: '1.0.0', handle: '(i32.const 0)' }));
   const db = openDatabase(s.databaseUrl, 1, () => {});
   await db.query(
-    `INSERT INTO plugin_executions (request_id, plugin_id, version, trigger_name, principal, outcome, status, started_at, queue_wait_ms,
+    `INSERT INTO execution_records (request_id, plugin_id, version, trigger_name, principal, outcome, status, started_at, queue_wait_ms,
        run_ms, host_calls, peak_pages, failure, log)
      VALUES ('request-1', 'greeter', '1.0.0', 'greet', 'public', 'trapped', 502, now(), 1, 2, 3, 4, 'unreachable, says ada@uni.example at https://u:word@x.example/', '[{"level":2,"text":"confidential-line"}]')`,
   );

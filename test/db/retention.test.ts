@@ -21,19 +21,21 @@ t.teardown(async () => {
   await database.drop();
 });
 
-const DAY = 86_400_000;
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
 const numbers = async (statement: string): Promise<number[]> =>
   (await db.query<{ n: number }>(statement)).rows.map(r => Number(r.n));
 
 t.test('records of executions go after their time, batch by batch', async t => {
   await db.query(
-    `INSERT INTO plugin_executions (request_id, plugin_id, version, trigger_name, principal, outcome, status, started_at, queue_wait_ms,
+    `INSERT INTO execution_records (request_id, plugin_id, version, trigger_name, principal, outcome, status, started_at, queue_wait_ms,
        run_ms, host_calls, peak_pages, failure, log)
-     SELECT 'r' || k, 'p', '1', 't', 'public', 'ok', 200, now() - k * interval '1 hour', 0, 0, 0, 0, '', '[]' FROM generate_series(1, 6000) k`,
+     SELECT 'r' || k, 'p', '1', 't', 'public', 'ok', 200, now() - (200 + k) * interval '1 hour', 0, 0, 0, 0, '', '[]' FROM generate_series(1, 6000) k`,
   );
   const records = new ExecutionRecords(db, () => {});
-  t.match(await records.removeOld(2 * DAY), { rows: 6000 - 47 });
-  t.same(await numbers('SELECT count(*) AS n FROM plugin_executions'), [47]);
+  t.match(await records.removeOld(250 * HOUR), { rows: 6000 - 49 });
+  t.same(await numbers('SELECT count(*) AS n FROM execution_records'), [49]);
+  t.match(await records.removeOld(200 * HOUR), { rows: 49 });
 });
 
 t.test('records lie in parts of a week, which are dropped when they are over', async t => {

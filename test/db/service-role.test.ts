@@ -2,7 +2,7 @@ import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { makeServiceRole, prepareDatabase, roleOfUrl, roleWeakness, withUser } from '../../src/db/service-role.ts';
-import { makeDatabase } from '../support/database.ts';
+import { makeDatabase, makeEmptyDatabase } from '../support/database.ts';
 
 const ENTRY =
   "INSERT INTO audit_log (actor_kind, actor_name, action, object_type, object_id, request_id, address) VALUES ('setup', 'a', 'b', 'c', 'd', 'e', 'f')";
@@ -38,13 +38,10 @@ t.test('the role that serves writes rows, and cannot touch tables, the audit log
 });
 
 t.test('migrations are done as the owner, and their tables are there for the role that serves', async t => {
-  const database = await makeDatabase();
+  const database = await makeEmptyDatabase();
   t.teardown(() => database.drop());
   const owner = openDatabase(database.url, 1, () => {});
   t.teardown(() => owner.close());
-  // A database of the release before: the job queue is the owner's, and the last migrations are missing.
-  await owner.query('ALTER TABLE pgboss.queue OWNER TO CURRENT_USER; ALTER SCHEMA pgboss OWNER TO CURRENT_USER');
-  await owner.query("DELETE FROM schema_migrations WHERE name = '020_service_role.sql'");
   const role = `t_role_${process.pid}`;
   await makeServiceRole(owner, role, 'x');
   const url = withUser(database.url, role, 'x');
@@ -55,8 +52,11 @@ t.test('migrations are done as the owner, and their tables are there for the rol
   });
   const service = openDatabase(url, 1, () => {});
   t.teardown(() => service.close());
-  t.same(await prepareDatabase(database.url, () => roleOfUrl(url)), ['020_service_role.sql']);
+  t.same(await prepareDatabase(database.url, () => roleOfUrl(url)), ['001_schema.sql']);
   await service.query("INSERT INTO plugins (id) VALUES ('p')");
+  // As after a start without database.owner_url: the job queue is the owner's.
+  await owner.query('CREATE TABLE pgboss.queue (); ALTER SCHEMA pgboss OWNER TO CURRENT_USER');
+  t.same(await prepareDatabase(database.url, () => roleOfUrl(url)), []);
   const { rows } = await service.query<{ owner: string }>(
     "SELECT DISTINCT pg_get_userbyid(relowner) AS owner FROM pg_class WHERE relnamespace = 'pgboss'::regnamespace",
   );
@@ -66,9 +66,9 @@ t.test('migrations are done as the owner, and their tables are there for the rol
     /database\.url and database\.owner_url name the same role/,
   );
   // Without rights it says what is missing, not only that it is.
-  await owner.query("DELETE FROM schema_migrations WHERE name = '020_service_role.sql'; DROP SCHEMA pgboss CASCADE");
+  await owner.query('DELETE FROM schema_migrations');
   await t.rejects(
     migrate(service),
-    /migration 020_service_role\.sql needs a role that owns the tables.*BOT_DATABASE_OWNER_URL/,
+    /migration 001_schema\.sql needs a role that owns the tables.*BOT_DATABASE_OWNER_URL/,
   );
 });

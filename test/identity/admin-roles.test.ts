@@ -152,14 +152,6 @@ t.test('a manager of one plugin manages that one, and a refusal names what is mi
   t.match(settings.json, { status: 403, sufficient_roles: ['access_manager', 'owner'] });
 });
 
-t.test('who was appointed as a viewer, as auditors were called, is an auditor', async t => {
-  const w = await world(t);
-  const second = await w.appoint({ roles: ['auditor'] });
-  await w.db.query("UPDATE admin_credentials SET roles = '{viewer}' WHERE global_user_id = $1", [second.id]);
-  t.equal((await w.call(second.headers, 'GET', '/users')).status, 200);
-  t.match((await w.call(w.root, 'GET', `/admins?user=${second.id}`)).json, { items: [{ roles: ['auditor'] }] });
-});
-
 t.test('a change of roles counts from the next request on, is audited, and revokes keys that open more', async t => {
   const w = await world(t);
   const second = await w.appoint({ roles: ['owner'] });

@@ -1,7 +1,4 @@
 import t from 'tap';
-import { openDatabase } from '../../src/db/database.ts';
-import { migrate } from '../../src/db/migrate.ts';
-import { makeDatabase } from '../support/database.ts';
 import { type Answer, type Json, startTestService } from '../support/service.ts';
 import { watPlugin } from '../support/wat.ts';
 
@@ -221,53 +218,6 @@ t.test('a manifest whose suggestion makes no sense is refused', async t => {
     t.equal(answer.status, 422);
     t.match(answer.text, message, JSON.stringify(access));
   }
-});
-
-t.test('the migration writes down that triggers installed before are public, and shows wide keys as "*"', async t => {
-  const database = await makeDatabase();
-  const db = openDatabase(database.url, 2, () => {});
-  t.teardown(async () => {
-    await db.close();
-    await database.drop();
-  });
-  await migrate(db);
-  // As it was before: the migration is undone, then done on what an older release left.
-  await db.query(`DELETE FROM schema_migrations WHERE name LIKE '%_trigger_access.sql';
-    ALTER TABLE plugin_trigger_settings ALTER COLUMN allow_user_session SET DEFAULT false;
-    ALTER TABLE service_key_scopes DROP CONSTRAINT service_key_scopes_trigger_name_check;
-    INSERT INTO plugins (id) VALUES ('p');
-    INSERT INTO service_keys (name, public, secret_sha256) VALUES ('k', 'k', '');
-    INSERT INTO service_key_scopes SELECT id, 'p', unnest(ARRAY['', 'set']) FROM service_keys;
-    INSERT INTO plugin_trigger_settings (plugin_id, trigger_name, allow_service_key) VALUES ('p', 'set', true)`);
-  const version = (names: string, at: string | null) =>
-    db.query(
-      `INSERT INTO plugin_versions (plugin_id, version, wasm_key, sha256, size, manifest, findings, permissions, runnable, installed_at)
-       VALUES ('p', '1', $1, '', 0, $2, '[]', '{}', '{}', $3)`,
-      [
-        names,
-        {
-          triggers: [...names]
-            .map(n => ({ name: n, type: n === 'm' ? 'messenger' : 'http' }))
-            .concat([{ name: 'set', type: 'http' }]),
-        },
-        at,
-      ],
-    );
-  await version('ab', '2026-01-01');
-  await version('bm', '2026-01-02');
-  await version('n', null);
-  t.match(await migrate(db), [/_trigger_access\.sql$/]);
-  const { rows } = await db.query(
-    'SELECT trigger_name, enabled, allow_user_session, allow_service_key FROM plugin_trigger_settings ORDER BY 1',
-  );
-  const was = { enabled: true, allow_user_session: false, allow_service_key: false };
-  t.same(rows, [
-    { trigger_name: 'a', ...was },
-    { trigger_name: 'b', ...was },
-    { trigger_name: 'set', ...was, allow_service_key: true },
-  ]);
-  const { rows: scopes } = await db.query('SELECT trigger_name FROM service_key_scopes ORDER BY 1');
-  t.same(scopes, [{ trigger_name: '*' }, { trigger_name: 'set' }]);
 });
 
 t.test('a scope of a service key names its trigger; "*" is written out, and unknown names are refused', async t => {
