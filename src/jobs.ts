@@ -295,8 +295,8 @@ export class Jobs {
   }
 
   /**
-   * The same for a job that was requested and has not begun. The one in its way fails when its host is silent; it is tried again as its queue says, and
-   * the one that waits may begin.
+   * Sees to it that a job which was requested before begins. The active one in its way fails when its host is silent; it is tried again as its
+   * queue says, and the one that waits may begin.
    */
   async requestAgain(name: string): Promise<void> {
     await this.#started;

@@ -42,7 +42,7 @@ export function authorFrames(stack: string, module: WebAssembly.Module): string[
 
 const framesOf = (stack: string): string[] => stack.split('\n').filter(line => line.includes('wasm'));
 
-/** The same, without frames where the module knows no lines. */
+/** The frames of a trap that are the author's; none when the module knows no lines of sources. */
 export function placedFrames(stack: string, module: WebAssembly.Module): string[] {
   const positions = positionsOf(module);
   if (positions === null) return [];

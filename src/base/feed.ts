@@ -19,7 +19,7 @@ export type Watchable<Row extends { id: number }, Filter> = {
   wants(filter: Filter, row: Row): boolean;
   /** The row as a block of `text/event-stream` (HTML Living Standard, "Server-sent events"). */
   written(row: Row): string;
-  /** Of rows that are written at the same time a lower number may become visible later: that many numbers are looked at again. */
+  /** How many numbers are looked at again: of rows written at the same time a lower number may become visible later. */
   lookedAtAgain: number;
   /** How often it is looked for rows that were not announced with `look`, in ms. */
   everyMs: number;

@@ -91,8 +91,8 @@ function storedNames(file: string | null, { config, store }: UnitPlaces): string
 }
 
 /**
- * The same values as they are stored, for a command that is typed in a shell with the configuration of a unit: without them it would work
- * on another database than the service. `config.yaml` is the unit without a name, `NAME.yaml` an instance, of whose
+ * Reads the values of credentials from the store of systemd, for a command that is typed in a shell with the configuration of a unit:
+ * without them it would work on another database than the service. `config.yaml` is the unit without a name, `NAME.yaml` an instance, of whose
  * `plugin-host.NAME.smtp.password` the unit without a name knows nothing. What this account may not read is left out (`credstoreHint`).
  *
  * @param file the configuration file

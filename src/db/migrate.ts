@@ -107,7 +107,7 @@ const ownerNeeded = (name: string, error: Error): Error =>
 export const migrate = (db: Database): Promise<string[]> => db.withTransaction(client => migrateIn(client));
 
 /**
- * The same inside the caller's transaction.
+ * Brings the schema up to date inside the caller's transaction, as `migrate` does.
  *
  * @param most how many of the files, from the first; a backup is restored into the schema it was made of
  */

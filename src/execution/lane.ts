@@ -11,9 +11,7 @@ const WAITING_MS = 20;
 
 /** A lane whose execution uses more processor time than this gets a lower priority (docs/RATIONALE.md). */
 const DEMOTE_MS = 8;
-/**
- * The same where a priority cannot be raised again: lowering then costs a new thread, about 25 ms of processor time.
- */
+/** The same bound where a priority cannot be raised again: lowering then costs a new thread, about 25 ms of processor time. */
 const DEMOTE_FOR_GOOD_MS = 200;
 const NICE_LOWEST = 19;
 const canRaise = mayRaisePriority();

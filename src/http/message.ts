@@ -60,7 +60,7 @@ export function isOwnOrigin(headers: Headers): boolean {
   return host !== undefined && (origin === `http://${host}` || origin === `https://${host}`);
 }
 
-/** The same, or from a page of one of these origins. */
+/** Whether a request comes from a page of this origin or of one of these, or from no page (`isOwnOrigin`). */
 export function isFromOrigins(headers: Headers, origins: ReadonlySet<string> | undefined): boolean {
   return isOwnOrigin(headers) || (headers.origin !== undefined && origins?.has(headers.origin) === true);
 }

@@ -262,7 +262,7 @@ export async function endPasswordless(client: Queryable, userId: number): Promis
   await client.query('UPDATE admin_credentials SET passwordless_after = now() WHERE global_user_id = $1', [userId]);
 }
 
-/** The same for every administrator. */
+/** Lets no administrator's browser log in without a password until its next login with one. */
 export async function endAllPasswordless(client: Queryable): Promise<void> {
   await client.query('UPDATE admin_credentials SET passwordless_after = now()');
 }

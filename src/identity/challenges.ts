@@ -53,7 +53,7 @@ export async function findChallenge(
   return await findRow<Challenge>(db, FIND, [sha256(token), purpose, SECOND_FACTOR_LIMITS.challengeFailuresMax]);
 }
 
-/** The same, locked until the transaction ends. */
+/** Finds a challenge and locks its row until the transaction ends; undefined as in `findChallenge`. */
 export async function holdChallenge(
   client: Queryable,
   token: string,

@@ -219,12 +219,12 @@ export async function removeOldMessages(db: Queryable, ageMs: number): Promise<n
   );
 }
 
-/** Of a channel: messages that wait, for how many seconds the oldest has, and what came of those of the last day. */
+/** What waits on a channel, for how many seconds the oldest has, and what failed within a day. */
 export type MessageCounts = {
   channel: string;
   waiting: number;
   failed: number;
-  /** Of those that failed, the ones that may have arrived. */
+  /** How many of the failed ones may have arrived. */
   uncertain: number;
   oldestSeconds: number;
 };

@@ -7,7 +7,7 @@ export const DELIVER_QUEUE = 'outbox_deliver';
 export type DeliverQueue = {
   /** Sees to it that a job waits. */
   request(): Promise<void>;
-  /** The same for one that was requested and has not begun: a host that has died may be in its way. */
+  /** Sees to it that a job which was requested before begins: a host that has died may be in its way. */
   requestAgain(): Promise<void>;
   /** Looks at once whether a job waits. */
   wake(): void;

@@ -42,7 +42,7 @@ export function findDrift(parts: DriftParts, store: DeliveryStore): Promise<Drif
 }
 
 /**
- * The same, and mends the store.
+ * Compares the graph store with `authz_tuples` as `findDrift` does, and writes to the store what it lacks or has too much.
  *
  * @throws GraphError when the store does not answer; ReplacedStoreError when another store has taken its place
  */

@@ -34,7 +34,7 @@ export type InstalledPlugin = {
   /** Id of the module with its configuration on this host; changes with every installation. */
   moduleId: number;
   version: string;
-  /** Of the module as it was uploaded. */
+  /** SHA-256 of the module as it was uploaded. */
   sha256: string;
   manifest: Manifest;
   permissions: ReadonlySet<string>;

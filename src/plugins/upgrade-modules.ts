@@ -29,8 +29,8 @@ export async function upgradeModules(
 }
 
 /**
- * Of several hosts that start together one rewrites the version, the others wait for it: what a start leaves may differ
- * each time.
+ * Rewrites the module of a version for this release's format. When several hosts start together, one does it and the others wait: what a
+ * start leaves may differ each time.
  *
  * @returns null, or why the gate refuses the version now
  */

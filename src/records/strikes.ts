@@ -117,7 +117,7 @@ class RecentCallers {
     return counts;
   }
 
-  /** The same; those that went well are counted where they are more, here or in a process that told. */
+  /** How many callers failed last in this process, and how many did not in the process where they are most. */
   since(ms: number): { failed: number; well: number } {
     const { failed, well } = this.here(ms);
     return { failed, well: this.#told.atMs > ms ? Math.max(well, this.#told.well) : well };

@@ -33,7 +33,7 @@ export type Attention = {
   plugin: string | null;
   /** The check that failed, as `/readyz` names it; only in entries of the kind `check_failed`. */
   check?: string;
-  /** Of what did not get in: the import, and the type of a list that was sent. */
+  /** The import whose records did not get in, and the type of a list that was sent. */
   import?: number;
   type?: EntityType | undefined;
   /** What it is, in words; null where the kind says all. */

@@ -315,7 +315,7 @@ async function changeSettings(
   return {
     status: 200 as const,
     json: { ...settingsJson(trigger), warnings },
-    // Of this change: another one may have come since.
+    // The tag of this change, not of what was read afterwards: another change may have come in between.
     headers: [tagHeader(settingsState(settings))],
   };
 }

@@ -98,8 +98,8 @@ export const withDatabase = <T>(
   });
 
 /**
- * The same, for a database that is migrated to this release: what only reads must not change it under a service of another
- * release.
+ * Works with the database of a configuration, if it is migrated to this release: a command that only reads must not migrate it
+ * under a service of another release.
  *
  * @throws CommandError when it is not
  */
@@ -118,7 +118,7 @@ export const withCurrentDatabase = <T>(
   });
 
 /**
- * The same without starting or migrating anything.
+ * Works with the database of a configuration as it is: starts no server and migrates nothing.
  *
  * @throws CommandError when the embedded database does not run
  */

@@ -66,7 +66,7 @@ export class Standby {
     this.#child = null;
   }
 
-  /** The same, and waits until it has ended: the program that takes over could not wait for it. */
+  /** Ends the process that waits, and waits for its exit: the program that takes over could not wait for it. */
   async end(): Promise<void> {
     const child = this.#child;
     this.drop();
