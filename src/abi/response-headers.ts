@@ -55,7 +55,7 @@ const INERT =
 /** The policy of an answer that can run script: the page gets a separate origin, without cookies and storage. */
 const SANDBOX =
   "sandbox allow-scripts allow-forms allow-popups allow-downloads; object-src 'none'; frame-ancestors 'self'";
-/** It is the last line, so that the host can remove it where an administrator trusts the plugin's pages. */
+/** The sandbox as the last line of the headers, so that the host can remove it where an administrator trusts the plugin's pages. */
 export const SANDBOX_FLAT = `Content-Security-Policy\0${SANDBOX}\0`;
 
 /** A page without the sandbox must not ask for passkeys, which are the service's. */

@@ -29,7 +29,7 @@ export type ComposedFiles = Feature & {
 /** The store is asked once in this time whether it answers. */
 const PING_MS = 2000;
 const PING_SILENT_MS = 1500;
-/** It writes and reads an object once in this time, and when that failed at each question. */
+/** An object is written and read once in this time, and at each question while that fails. */
 const PROBE_MS = 60_000;
 
 /** Looks whether a store of S3 works. @returns what is wrong; null when nothing is */

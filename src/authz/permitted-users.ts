@@ -44,7 +44,7 @@ class Memo implements GraphMemo {
 export class PermittedUsers {
   readonly #graph: Pick<Graph, 'check' | 'lookupUsers'>;
   readonly #users = new Map<string, Promise<ReadonlySet<string>>>();
-  /** Those that have been answered. */
+  /** The answers that have come. */
   readonly #known = new Map<string, ReadonlySet<string>>();
 
   constructor(graph: Pick<Graph, 'check' | 'lookupUsers'>) {

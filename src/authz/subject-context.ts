@@ -30,7 +30,7 @@ export const FACTS =
   'u.id, u.external_id, u.primary_channel, u.locale, u.nationality_type, u.funding_type, u.education_form';
 const ROLES = 'ARRAY(SELECT role FROM user_roles r WHERE r.global_user_id = u.id ORDER BY role) AS roles';
 
-/** They as policies name them; an attribute that is not set is an empty text. */
+/** The attributes as policies name them; one that is not set is an empty text. */
 export const factsOf = (r: FactsSql): Omit<PolicyUser, 'groups'> => ({
   id: BigInt(r.id),
   external_id: r.external_id ?? '',

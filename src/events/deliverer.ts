@@ -14,11 +14,11 @@ import { cloudEvent, type StoredEvent, testEvent } from './event.ts';
 import { findTarget, switchOff } from './subscriptions.ts';
 
 const LINES_AT_ONCE = 32;
-/** A subscriber that is slow keeps no more of them. */
+/** Lines that one subscriber may keep, however slow it is. */
 const LINES_OF_A_SUBSCRIBER = 4;
-/** They stand in memory. */
+/** Events of a line that are read together, because they stand in memory. */
 const EVENTS_OF_A_LINE = 10;
-/** Then other lines have their turn. */
+/** How long a line is delivered before other lines have their turn. */
 const LINE_MS = 2000;
 
 /**

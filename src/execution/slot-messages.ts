@@ -19,7 +19,7 @@ export function countSlots(mask: number): number {
   return n;
 }
 
-/** Those of a set that a single caller may use. */
+/** The slots of a set that a single caller may use. */
 export const forOne = (mask: number): number => mask & ~(1 << RESERVED);
 
 /** The slots a process has of every plugin as long as no process asked for more; every process has at least one. */

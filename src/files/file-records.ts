@@ -149,7 +149,7 @@ export async function setUploaded(db: Queryable, id: string, digest: string): Pr
 }
 
 /**
- * Its bytes are whole and in place.
+ * Marks a file as ready: its bytes are whole and in place.
  *
  * @param ttlMs its time to live from now; null for ever
  * @returns undefined when it is not pending any more, or its time to become ready is over
@@ -187,7 +187,7 @@ export async function setDeleted(db: Queryable, id: string): Promise<boolean> {
   return rows[0]?.state === 'deleted';
 }
 
-/** Nothing of it is left in the store. */
+/** Notes that the store holds nothing of these files any more. */
 export async function setRemoved(db: Queryable, ids: readonly string[]): Promise<void> {
   await db.query("UPDATE files SET removed_at = now() WHERE id = ANY ($1) AND state = 'deleted'", [ids]);
 }

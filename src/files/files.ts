@@ -181,7 +181,7 @@ export class Files {
     await this.#deleted(file, await setDeleted(this.#options.db, id));
   }
 
-  /** Its record says so now. @param mayGo whether its bytes may go as well */
+  /** Stops the upload of a file whose record was just marked as deleted. @param mayGo whether its bytes may go as well */
   async #deleted(file: FileRecord, mayGo: boolean): Promise<void> {
     this.#receiving.get(file.id)?.giveUp.abort(overtaken());
     if (mayGo) await this.#removeBytes(file);

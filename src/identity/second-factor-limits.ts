@@ -2,7 +2,7 @@
 export const SECOND_FACTOR_LIMITS = {
   /** The second half of a login or of an enrolment must follow within this time. */
   challengeSeconds: 300,
-  /** That many wrong answers end it. */
+  /** How many wrong answers end a challenge. */
   challengeFailuresMax: 5,
   /** After that many wrong codes for an account within fifteen minutes, codes of the app are refused. */
   wrongCodesMax: 20,

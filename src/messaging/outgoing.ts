@@ -117,7 +117,7 @@ export async function nextDueMs(db: Queryable, channel: ChannelName): Promise<nu
   return rows[0]?.ms ?? null;
 }
 
-/** Its next part is about to leave. */
+/** Notes that the next part of a message is about to leave. */
 export async function setSending(db: Queryable, id: number): Promise<void> {
   await db.query("UPDATE outgoing_messages SET state = 'sending' WHERE id = $1", [id]);
 }
@@ -131,7 +131,7 @@ export async function setPartSent(db: Queryable, id: number, isLast: boolean): P
   );
 }
 
-/** It is tried again later. @param counts whether that was an attempt that failed, or the messenger only let us wait */
+/** Lets a message wait until it is tried again. @param counts whether that was an attempt that failed, or the messenger only let us wait */
 export async function setWaiting(
   db: Queryable,
   id: number,

@@ -24,7 +24,7 @@ export class TokenBucket {
     this.#tokens -= 1;
   }
 
-  /** Nothing before then. */
+  /** Gives no token before a time. */
   holdUntil(at: number): void {
     this.#tokens = Math.min(this.#tokens, 0);
     this.#at = Math.max(this.#at, at);

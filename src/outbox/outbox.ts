@@ -91,7 +91,7 @@ export class Outbox {
     this.wake();
   }
 
-  /** None is written any more. */
+  /** Writes no store any more. */
   leaveStore(): void {
     this.#store = null;
     this.#next = null;

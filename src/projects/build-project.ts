@@ -48,7 +48,7 @@ export type BuiltModule = {
 /** A built plugin with the findings of the gate of the upload. */
 export type BuiltProject = BuiltModule & {
   permissions: string[];
-  /** None of them a refusal. */
+  /** Hints and warnings; a module with a refusal is not built. */
   findings: Finding[];
   /** How long it took. */
   ms: number;

@@ -9,7 +9,7 @@ export type Fetched =
    * has changed.
    */
   | { kind: 'whole'; bookmark: Bookmark | null }
-  /** It is the list of the bookmark. */
+  /** The list is still the one of the bookmark. */
   | { kind: 'unchanged' }
   /** The source has no such type (docs/university.md "The source": no list and no error). */
   | { kind: 'not_offered' };

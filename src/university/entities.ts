@@ -49,7 +49,7 @@ export type Entity = {
 export type Field = {
   check: z.ZodType;
   sql: 'text' | 'int' | 'numeric' | 'boolean' | 'date' | 'jsonb';
-  /** It names a record of this table. */
+  /** The table whose records the field names. */
   references?: string;
 };
 

@@ -33,7 +33,7 @@ export async function searchObjects(
   return rows;
 }
 
-/** Those of these objects that are known. */
+/** The names of these objects, as far as they are known. */
 export async function nameObjects(db: Queryable, type: string, ids: readonly string[]): Promise<NamedObject[]> {
   const { rows } = await db.query<NamedObject>(`${ofType(type)} AND o.id = ANY($2)`, [type, ids]);
   return rows;

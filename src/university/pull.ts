@@ -57,7 +57,7 @@ type Listed = {
   /** Elements that do not say which record they are. */
   nameless: number;
   ids: ReadonlySet<string>;
-  /** Those of them that the source itself says are not active. */
+  /** The ids that the source itself says are not active. */
   inactive: ReadonlySet<string>;
 };
 

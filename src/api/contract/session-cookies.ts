@@ -24,7 +24,7 @@ const COOKIE_MS: Readonly<Record<SessionKind, number>> = { user: COOKIE_MS_MAX, 
 const KINDS: readonly SessionKind[] = ['admin', 'user'];
 
 const KNOWN_BROWSER = 'known_browser';
-/** It goes to the login and to no plugin. */
+/** The only path that browsers send the cookie to: the login, and no plugin. */
 const KNOWN_BROWSER_PATH = '/api/admin/auth';
 
 /**

@@ -24,7 +24,7 @@ function threadsOf(pid: number): number[] {
   }
 }
 
-/** Those that still have the priority of a start: a thread may have set its own. */
+/** The threads that still have the priority of a start: a thread may have set its own. */
 const starting = (pid: number): number[] =>
   threadsOf(pid).filter(thread => {
     try {

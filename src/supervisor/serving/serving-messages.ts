@@ -15,11 +15,11 @@ export const servingMessage = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('metrics'), number: z.number(), metrics: z.array(metric) }),
   /** The answer to `supervisor_changes`; nothing follows it until `supervisor_changed`. */
   z.object({ kind: z.literal('quiet') }),
-  /** Its event loop turns. */
+  /** The event loop of the process turns. */
   z.object({ kind: z.literal('alive') }),
-  /** It has changed something: have the others heard of it? */
+  /** The process has changed something: have the others heard of it? */
   z.object({ kind: z.literal('ask_heard'), number: z.number() }),
-  /** It has heard everything that was changed before it was asked. */
+  /** The process has heard everything that was changed before it was asked. */
   z.object({ kind: z.literal('heard'), by: z.number(), number: z.number() }),
   /** What would the next reload change? */
   z.object({ kind: z.literal('ask_config'), number: z.number() }),
@@ -56,7 +56,7 @@ export type SupervisorMessage =
   | { kind: 'graph'; endpoint: string }
   /** Another program is about to take the supervisor's place: keep what you have to say. */
   | { kind: 'supervisor_changes' }
-  /** It has, or the old one goes on: say it. */
+  /** The other program has taken the place, or the old one goes on: say what you kept. */
   | { kind: 'supervisor_changed' }
   | { kind: 'ask_metrics'; number: number }
   /** Answer at once, so that the supervisor sees that the event loop turns. */
