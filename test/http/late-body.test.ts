@@ -1,14 +1,12 @@
-import { once } from 'node:events';
-import net from 'node:net';
 import t from 'tap';
 import { startTestService } from '../support/service.ts';
 import { okPlugin } from '../support/wat.ts';
+import { Wire } from '../support/wire.ts';
 
 /** A body that comes behind the answer must not touch the response any more (docs/ARCHITECTURE.md "A request to a trigger"). */
 
 const s = await startTestService();
 t.teardown(() => s.stop());
-const port = Number(new URL(s.base).port);
 const { id } = await s.install(okPlugin('late'));
 const [name] = [...(s.service.registry.find(id)?.triggers.keys() ?? [])];
 const path = s.service.registry.find(id)?.triggers.get(name ?? '')?.trigger.path ?? '';
@@ -23,17 +21,13 @@ for (const bytes of [1000, 300_000, 3_000_000])
     t.equal(closed.status, 200);
     const head = `${method} /api/triggers/http/${id}${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n${CREDENTIAL}\r\nContent-Length: ${bytes}\r\n\r\n`;
     for (let k = 0; k < 20; k++) {
-      const socket = net.connect(port, '127.0.0.1');
-      socket.on('error', () => {});
-      await once(socket, 'connect');
+      const wire = new Wire(s.base);
       // Head and body in one write, so that the server finds both in one read.
-      socket.write(Buffer.concat([Buffer.from(head), Buffer.alloc(bytes, 'x')]));
-      const [answer] = await once(socket, 'data');
-      t.match(String(answer), /^HTTP\/1\.1 401 /);
+      await wire.write(Buffer.concat([Buffer.from(head), Buffer.alloc(bytes, 'x')]));
+      t.match(await wire.until(/\r\n\r\n/), /^HTTP\/1\.1 401 /);
       // The same connection answers the next request when it has read the body to its end.
-      socket.write('GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n');
-      const [next] = await once(socket, 'data');
-      t.match(String(next), /^HTTP\/1\.1 200 /);
-      socket.destroy();
+      await wire.write('GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n');
+      await wire.until(/HTTP\/1\.1 200 /);
+      wire.close();
     }
   });
