@@ -52,7 +52,7 @@ CREATE FUNCTION wait_left(until timestamptz, longest interval) RETURNS interval 
   SELECT CASE WHEN until > clock_timestamp() AND until <= clock_timestamp() + longest THEN until - clock_timestamp() ELSE interval '0' END
 $$;
 
--- ===== Users: people, their sessions and tokens, service keys =====
+-- ===== Users and their roles =====
 
 CREATE TABLE global_users (
   id               bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -231,7 +231,7 @@ CREATE TABLE plugin_kv (
 );
 CREATE INDEX plugin_kv_expiry ON plugin_kv (expires_at) WHERE expires_at IS NOT NULL;
 
--- One round trip each, correct under READ COMMITTED. Every statement of a volatile function
+-- Changes of a value by what it was: one round trip each, correct under READ COMMITTED. Every statement of a volatile function
 -- sees what was committed before that statement began, and a statement that waited for a row decides by the row as it is then.
 
 -- Writes a value if the key is absent (p_expected null), or if its value equals p_expected. What has expired is absent.
@@ -401,7 +401,7 @@ CREATE TABLE files (
   -- The order they were made in.
   number       bigint GENERATED ALWAYS AS IDENTITY,
   plugin_id    text NOT NULL,
-  -- Who uploaded it; null: the plugin stored it itself.
+  -- Who uploaded it, or sent it in a message; null: the plugin stored it itself, the sender has linked no account, or was erased.
   user_id      bigint REFERENCES global_users (id),
   -- The chat of the message it came in, as `CHANNEL:chat`: only there the plugin reads it. Null for others.
   chat         text COLLATE "C",
@@ -859,7 +859,8 @@ CREATE TABLE authz_outbox (
   id           bigserial PRIMARY KEY,
   operation    varchar(30) NOT NULL
     CHECK (operation IN ('TOUCH', 'DELETE', 'DELETE_BY_OBJECT', 'DELETE_BY_SUBJECT', 'REPLACE')),
-  -- {"tuples": [...], "filter": {...}}, with the names of the columns of authz_tuples.
+  -- {"tuples": [...], "filter": {...}, "removed": [...]}, with the names of the columns of authz_tuples; `removed`: what the filter took
+  -- out of them.
   payload      jsonb NOT NULL,
   created_at   timestamptz NOT NULL DEFAULT now(),
   processed_at timestamptz,
@@ -1305,7 +1306,7 @@ CREATE TABLE university_imports (
   id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   kind        text NOT NULL CHECK (kind IN ('batch', 'pull')),
   state       text NOT NULL CHECK (state IN ('running', 'succeeded', 'partial', 'failed', 'interrupted')),
-  -- An administrator's email, `admin.api_key`, `schedule`, or who stood at the command line.
+  -- An administrator's email, an administration key, `admin.api_key`, `setup mode`, `schedule`, or who stood at the command line.
   started_by  text NOT NULL,
   started_at  timestamptz NOT NULL DEFAULT now(),
   -- Tells that the importing process is alive.

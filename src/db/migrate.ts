@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import { OperatorError } from '../base/errors.ts';
 import { type Database, isUnavailable, type Queryable } from './database.ts';
 import { LOCKS, lockForTransaction } from './locks.ts';
-import { findRows } from './rows.ts';
+import { findRows, loadRow } from './rows.ts';
 
 const DIRECTORY = new URL('../../sql/', import.meta.url);
 
@@ -29,12 +29,27 @@ export function readMigrations(): Migration[] {
     });
 }
 
-/** What the database says was applied, in order. */
+/** Whether the first migration of a database or of a backup is none of this release: 49 steps were its sum before 0.1.0. */
+export const isBeforeFirstRelease = (first: { name: string } | undefined): boolean =>
+  first !== undefined && first.name !== readMigrations()[0]?.name;
+
+/**
+ * What the database says was applied, in order.
+ *
+ * @throws OperatorError for a database that a version before the first release has made
+ */
 export async function listApplied(db: Queryable): Promise<AppliedRow[]> {
-  const { rows } = await db.query<{ there: boolean }>("SELECT to_regclass('schema_migrations') IS NOT NULL AS there");
-  return rows[0]?.there === true
-    ? await findRows<AppliedRow>(db, 'SELECT * FROM schema_migrations ORDER BY number')
-    : [];
+  const { isThere } = await loadRow<{ isThere: boolean }>(
+    db,
+    "SELECT to_regclass('schema_migrations') IS NOT NULL AS is_there",
+  );
+  if (!isThere) return [];
+  const rows = await findRows<AppliedRow>(db, 'SELECT * FROM schema_migrations ORDER BY number');
+  if (isBeforeFirstRelease(rows[0]))
+    throw new OperatorError(
+      `the database was made by a version before 0.1.0 (${rows[0]?.name}), which no release continues: name an empty database in database.url, or another data.dir for the embedded one, and install the plugins again`,
+    );
+  return rows;
 }
 
 /** `unknown`: of a newer release. `expands`: this release runs on it, or a release before it would. */
@@ -121,11 +136,6 @@ export async function migrateIn(client: Queryable, most = Number.POSITIVE_INFINI
   if (unknown !== undefined)
     throw new Error(
       `the database has migration ${unknown.name}, which this release does not know: run the release that wrote it, or a newer one`,
-    );
-  // Before the first release the schema was made in 49 steps, of which 001_schema.sql is the sum.
-  if (rows[0] !== undefined && rows[0].name !== all[0]?.name)
-    throw new OperatorError(
-      `the database was made by a version before 0.1.0 (${rows[0].name}), which no release continues: name an empty database in database.url, or another data_dir for the embedded one, and install the plugins again`,
     );
   const changed = all.find(m => (applied.get(m.number)?.sha256 ?? m.sha256) !== m.sha256);
   if (changed !== undefined)

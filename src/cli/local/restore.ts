@@ -7,7 +7,7 @@ import { accessDenied } from '../../base/access-denied.ts';
 import { messageOf, OperatorError } from '../../base/errors.ts';
 import { type Config, dataPath } from '../../config/load.ts';
 import { openDatabase } from '../../db/database.ts';
-import { migrateIn, readMigrations } from '../../db/migrate.ts';
+import { isBeforeFirstRelease, migrateIn, readMigrations } from '../../db/migrate.ts';
 import {
   type CopyClient,
   fillTables,
@@ -44,6 +44,10 @@ const LOST_MAIL = 'the service was restored from a backup that was made before t
 
 /** How many of this release's migrations the backup knows. @throws CommandError when it knows others */
 function migrationsOf({ migrations, release }: BackupManifest): number {
+  if (isBeforeFirstRelease(migrations[0]))
+    throw new CommandError(
+      `the backup was made by a version before 0.1.0 (${migrations[0]?.name}), which no release restores`,
+    );
   const known = readMigrations();
   const other = migrations.find(({ name, sha256 }, k) => known[k]?.name !== name || known[k].sha256 !== sha256);
   if (other !== undefined)
