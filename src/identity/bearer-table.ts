@@ -40,10 +40,12 @@ export class BearerTable<Credential extends BearerCredential> {
     const parts = parseBearer(text, prefix);
     if (parts === null) return undefined;
     const row = await this.#byPublic.find(db, parts.public);
-    // The same time is spent whether there is a row or not.
-    const hashes = row === undefined ? [null] : [row.secretSha256, oldHashOf(row, nowMs)];
-    if (!secretMatches(parts.secret, ...hashes) || row === undefined) return undefined;
-    return row.expiresAt !== null && row.expiresAt.getTime() <= nowMs ? undefined : row;
+    const { oldSecretSha256 = null, oldSecretUntil = null, secretSha256 = null } = row ?? {};
+    const isOldValid = oldSecretUntil !== null && oldSecretUntil.getTime() > nowMs;
+    // Two comparisons, whether there is a row or not.
+    const isRight = secretMatches(parts.secret, secretSha256, isOldValid ? oldSecretSha256 : null);
+    if (!isRight || row === undefined) return undefined;
+    return row.expiresAt !== null && row.expiresAt.getTime() <= nowMs ? undefined : withoutHashes(row);
   }
 
   /** Writes when credentials were used last. */
@@ -66,5 +68,10 @@ export class BearerTable<Credential extends BearerCredential> {
   }
 }
 
-const oldHashOf = ({ oldSecretSha256, oldSecretUntil }: Hashes, nowMs: number): Buffer | null =>
-  oldSecretUntil != null && oldSecretUntil.getTime() > nowMs ? (oldSecretSha256 ?? null) : null;
+/** What is verified travels with the request: the hashes stay here. */
+function withoutHashes<Credential extends BearerCredential>(row: Credential & Hashes): Credential {
+  const credential: Credential & Partial<Hashes> = { ...row };
+  delete credential.secretSha256;
+  delete credential.oldSecretSha256;
+  return credential;
+}

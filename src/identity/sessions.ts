@@ -101,8 +101,10 @@ export async function findSession(
   nowMs: number,
 ): Promise<Session | undefined> {
   if (!/^(h\.)?[A-Za-z0-9_-]{43}$/.test(secret)) return undefined;
-  const session = await BY_SECRET.find(db, sha256(secret).toString('hex'));
-  return session !== undefined && session.kind === kind && isLive(session, nowMs) ? session : undefined;
+  const found = await BY_SECRET.find(db, sha256(secret).toString('hex'));
+  if (found === undefined || found.kind !== kind || !isLive(found, nowMs)) return undefined;
+  const { hash: _, ...session } = found;
+  return session;
 }
 
 /** The valid session with an id, or undefined. */
