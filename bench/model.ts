@@ -49,8 +49,8 @@ const FILLING: ReadonlyArray<readonly [what: string, sql: string]> = [
   ],
   [
     'activity',
-    `INSERT INTO activity (plugin_id, step, at, requests, failed, run_ms, taken)
-     SELECT p, s, to_timestamp(floor(extract(epoch FROM now()) / s - n) * s), 100, 1, 500, array_fill(4, ARRAY[26])
+    `INSERT INTO trigger_activity (plugin_id, trigger_name, step, at, requests, failed, run_ms, taken)
+     SELECT p, '', s, to_timestamp(floor(extract(epoch FROM now()) / s - n) * s), 100, 1, 500, array_fill(4, ARRAY[26])
      FROM (SELECT '' AS p UNION ALL SELECT 'p' || k FROM generate_series(1, ${PLUGINS}) k) AS named,
        (VALUES (60, 1440), (900, 672)) AS steps (s, most), generate_series(0, 1440) n WHERE n < most`,
   ],

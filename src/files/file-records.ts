@@ -119,19 +119,13 @@ function assertQuota(row: UsageRow, f: NewFile, q: FileQuotas): void {
   if (!user) return;
   if (row.bytes > q.userBytes)
     throw exceeded('files.user_quota', q.userBytes, used, 'bytes', `, and this file has ${f.size}`);
-  if (Number(row.files) > q.userFiles) throw exceeded('files.user_files', q.userFiles, Number(row.files) - 1, 'files');
-  if (Number(row.pending) > LIMITS.pendingUploadsMax)
-    throw exceeded(
-      'pendingUploadsMax',
-      LIMITS.pendingUploadsMax,
-      Number(row.pending) - 1,
-      'uploads that are not complete',
-    );
+  if (row.files > q.userFiles) throw exceeded('files.user_files', q.userFiles, row.files - 1, 'files');
+  if (row.pending > LIMITS.pendingUploadsMax)
+    throw exceeded('pendingUploadsMax', LIMITS.pendingUploadsMax, row.pending - 1, 'uploads that are not complete');
 }
 
 export async function findFile(db: Queryable, id: string): Promise<FileRecord | undefined> {
-  const row = await BY_ID.find(db, id);
-  return row === undefined ? undefined : row;
+  return await BY_ID.find(db, id);
 }
 
 /**

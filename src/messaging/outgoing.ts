@@ -37,6 +37,9 @@ export type OutgoingMessage = NewMessage & {
   endedAt: Date | null;
 };
 
+const COLUMNS = `id, channel, chat_id, plugin_id, source, user_id, message, request_id, once_key, state, parts_sent, attempts, next_at,
+  last_error, created_at, ended_at`;
+
 /** Answers come before messages to many. */
 const isUrgent = (source: MessageSource): boolean => source === 'reply' || source === 'host';
 
@@ -98,7 +101,7 @@ export async function listDue(
     `WITH heads AS (
        SELECT DISTINCT ON (chat_id) id, chat_id, state, urgent, next_at FROM outgoing_messages
        WHERE channel = $1 AND state IN ('queued', 'sending') ORDER BY chat_id, id)
-     SELECT m.* FROM outgoing_messages m JOIN (
+     SELECT ${COLUMNS} FROM outgoing_messages m JOIN (
        SELECT id FROM heads WHERE state = 'queued' AND chat_id <> ALL ($2)
          AND (next_at <= now() OR next_at > now() + make_interval(secs => $4::float8 / 1000))
        ORDER BY urgent DESC, next_at, id LIMIT $3) h USING (id)
@@ -184,7 +187,7 @@ export async function listMessages(
 ): Promise<OutgoingMessage[]> {
   return await findRows<OutgoingMessage>(
     db,
-    `SELECT * FROM outgoing_messages WHERE id < $1 AND ($2::text IS NULL OR plugin_id = $2) AND ($3::text IS NULL OR state = $3)
+    `SELECT ${COLUMNS} FROM outgoing_messages WHERE id < $1 AND ($2::text IS NULL OR plugin_id = $2) AND ($3::text IS NULL OR state = $3)
        AND ($4::text IS NULL OR channel = $4) AND ($5::text IS NULL OR request_id = $5) ORDER BY id DESC LIMIT $6`,
     [before, f.pluginId ?? null, f.state ?? null, f.channel ?? null, f.requestId ?? null, limit],
   );
@@ -194,7 +197,7 @@ export async function listMessages(
 export async function sendAgain(client: Queryable, id: number): Promise<OutgoingMessage | undefined> {
   const failed = await findRow<OutgoingMessage>(
     client,
-    "SELECT * FROM outgoing_messages WHERE id = $1 AND state IN ('failed', 'uncertain') FOR UPDATE",
+    `SELECT ${COLUMNS} FROM outgoing_messages WHERE id = $1 AND state IN ('failed', 'uncertain') FOR UPDATE`,
     [id],
   );
   if (failed === undefined) return undefined;
@@ -206,7 +209,7 @@ export async function sendAgain(client: Queryable, id: number): Promise<Outgoing
 }
 
 export async function findMessage(db: Queryable, id: number): Promise<OutgoingMessage | undefined> {
-  return await findRow<OutgoingMessage>(db, 'SELECT * FROM outgoing_messages WHERE id = $1', [id]);
+  return await findRow<OutgoingMessage>(db, `SELECT ${COLUMNS} FROM outgoing_messages WHERE id = $1`, [id]);
 }
 
 /** Messages that ended long ago are forgotten. @returns how many */
@@ -262,7 +265,7 @@ export async function listMessagesOf(
 ): Promise<OutgoingMessage[]> {
   return await findRows<OutgoingMessage>(
     db,
-    `SELECT * FROM outgoing_messages WHERE ${OF_PERSON} ORDER BY id DESC LIMIT $4`,
+    `SELECT ${COLUMNS} FROM outgoing_messages WHERE ${OF_PERSON} ORDER BY id DESC LIMIT $4`,
     [...ofPerson(userId, chats), limit],
   );
 }

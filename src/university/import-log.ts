@@ -56,7 +56,7 @@ export type ImportedType = {
   finishedAt: string | null;
 };
 
-const RUN = `SELECT i.*, coalesce((SELECT json_agg(json_build_object('type', t.type, 'state', t.state, 'total', t.total, 'success', t.success,
+const RUN = `SELECT i.id, i.kind, i.state, i.started_by, i.started_at, i.finished_at, i.problem, coalesce((SELECT json_agg(json_build_object('type', t.type, 'state', t.state, 'total', t.total, 'success', t.success,
     'created', t.created, 'updated', t.updated, 'deactivated', t.deactivated, 'failed', t.failed, 'problem', t.problem,
     'brake', CASE WHEN t.ending IS NULL THEN NULL ELSE json_build_object('ending', t.ending, 'active', t.active) END,
     'startedAt', t.started_at, 'finishedAt', t.finished_at) ORDER BY t.position)
