@@ -212,8 +212,8 @@ CREATE TABLE plugin_quarantine (
   until        timestamptz,
   level        integer NOT NULL,
   -- Why, as a code and its details, which pages word in their language, and as a sentence.
-  reason       text,
-  details      jsonb NOT NULL DEFAULT '{}',
+  reason       text NOT NULL,
+  details      jsonb NOT NULL,
   cause        text NOT NULL,
   -- How many callers' executions failed.
   callers      integer NOT NULL DEFAULT 0,

@@ -3297,8 +3297,8 @@ export interface paths {
               'since': string;
               /** Null until an administrator resumes it */
               'until': string | null;
-              /** How the last execution failed; version_crashed: the version was running when the service crashed. Null: an older release has written it, and `cause` says it */
-              'reason': 'trapped' | 'deadline' | 'crashed' | 'version_crashed' | null;
+              /** How the last execution failed; version_crashed: the version was running when the service crashed */
+              'reason': 'trapped' | 'deadline' | 'crashed' | 'version_crashed';
               /** What the last failed execution of a trigger said */
               'failure': string | null;
               /** The version that was running in the crashes */
@@ -5298,8 +5298,8 @@ export interface components {
       'since': string;
       /** Null until an administrator resumes it */
       'until': string | null;
-      /** How the last execution failed; version_crashed: the version was running when the service crashed. Null: an older release has written it, and `cause` says it */
-      'reason': 'trapped' | 'deadline' | 'crashed' | 'version_crashed' | null;
+      /** How the last execution failed; version_crashed: the version was running when the service crashed */
+      'reason': 'trapped' | 'deadline' | 'crashed' | 'version_crashed';
       /** What the last failed execution of a trigger said */
       'failure': string | null;
       /** The version that was running in the crashes */

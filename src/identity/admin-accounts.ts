@@ -161,7 +161,7 @@ export const noAdmin = (userId: number): ServiceError =>
   new ServiceError('not_found', `user ${userId} is not an administrator`);
 
 /** A requested mail with a temporary password; `request` distinguishes it from later requests. */
-export type MailOrder = { userId: number; request: string | null };
+export type MailOrder = { userId: number; request: string };
 
 /**
  * Sets a new temporary password.
@@ -179,7 +179,7 @@ export async function giveTemporaryPassword(
   const { rows } = await db.query<{ temporary_until: Date }>(
     `UPDATE admin_credentials SET password_hash = $2, must_change_password = true,
        temporary_until = now() + make_interval(hours => $3), updated_at = now()
-     WHERE global_user_id = $1 AND ($4 OR (mail_state = 'pending' AND mail_request IS NOT DISTINCT FROM $5::uuid))
+     WHERE global_user_id = $1 AND ($4 OR (mail_state = 'pending' AND mail_request = $5::uuid))
      RETURNING temporary_until`,
     [userId, hash, LIMITS.temporaryPasswordHours, order === null, order?.request ?? null],
   );
@@ -216,7 +216,7 @@ export async function noteMail(
 export async function giveUpMail(db: Queryable, order: MailOrder): Promise<void> {
   await db.query(
     `UPDATE admin_credentials SET mail_state = 'failed', mail_at = now(), mail_error = coalesce(mail_error, 'the attempts were broken off')
-     WHERE global_user_id = $1 AND mail_state = 'pending' AND mail_request IS NOT DISTINCT FROM $2::uuid`,
+     WHERE global_user_id = $1 AND mail_state = 'pending' AND mail_request = $2::uuid`,
     [order.userId, order.request],
   );
 }

@@ -8,8 +8,7 @@ import { temporaryPasswordMail } from './temporary-password-mail.ts';
 
 export const TEMPORARY_PASSWORD_QUEUE = 'mail_temporary_password';
 
-/** Jobs queued by an older release name no request. */
-const job = z.object({ userId: z.number(), request: z.uuid().nullable().default(null) });
+const job = z.object({ userId: z.number(), request: z.uuid() });
 
 export type TemporaryPasswordJobParts = {
   db: Database;

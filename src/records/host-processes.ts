@@ -18,8 +18,8 @@ export type ProcessLoad = {
   residentBytes: number;
   /** Processor time used since the beat before, as a share of one processor. */
   cpu: number;
-  /** Whether it is about to end, and takes requests for a while; a release before this one does not say. */
-  draining?: boolean;
+  /** Whether it is about to end, and takes requests for a while. */
+  draining: boolean;
 };
 
 export type HostProcess = {

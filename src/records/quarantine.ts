@@ -23,7 +23,7 @@ export type SuspendablePlugin = { readonly id: string; readonly versionId: numbe
 
 /** The caller and the trigger of an execution that failed. */
 type Failing = { pluginId: string; trigger: string; caller: string };
-type Failed = { reason: SuspensionReason | null; failure: string | null; cause: string };
+type Failed = { reason: SuspensionReason; failure: string; cause: string };
 
 type Key = Pick<Suspension, 'pluginId' | 'trigger' | 'versionId' | 'caller'>;
 

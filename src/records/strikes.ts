@@ -11,12 +11,11 @@ export const strikeMessage = z.discriminatedUnion('kind', [
     kind: z.literal('strike'),
     ...of,
     cause: z.string(),
-    /** A release without reasons sends neither; both are in `cause` as a sentence. */
-    reason: z.enum(SUSPENSION_REASONS).nullable().default(null),
-    failure: z.string().nullable().default(null),
+    reason: z.enum(SUSPENSION_REASONS),
+    failure: z.string(),
     atMs: z.number(),
-    /** How many callers of the trigger went well lately in the process that tells; a release before does not say. */
-    well: z.int().min(0).default(0),
+    /** How many callers of the trigger went well lately in the process that tells. */
+    well: z.int().min(0),
   }),
   /** The answer to a strike by a process that knows of more callers for whom the trigger worked lately. */
   z.object({

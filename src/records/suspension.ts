@@ -14,11 +14,9 @@ export const crash = z.object({
 export type Crash = z.infer<typeof crash>;
 
 const details = z.object({
-  /** The cause these details belong to. A release without reasons changes a row's cause and leaves its details. */
-  cause: z.string().default(''),
-  failure: z.string().nullable().default(null),
-  version: z.string().nullable().default(null),
-  crashes: z.array(crash).default([]),
+  failure: z.string().nullable(),
+  version: z.string().nullable(),
+  crashes: z.array(crash),
 });
 /** What belongs to a reason, for pages that say it in words of their own. */
 export type SuspensionDetails = {
@@ -41,8 +39,7 @@ export type Suspension = SuspensionDetails & {
   since: Date;
   until: Date | null;
   level: number;
-  /** Null: a release without reasons has written it. */
-  reason: SuspensionReason | null;
+  reason: SuspensionReason;
   /** The reason and its details as an English sentence. */
   cause: string;
   /** Callers whose executions failed. */
@@ -50,9 +47,8 @@ export type Suspension = SuspensionDetails & {
 };
 
 /** A suspension as it is stored. */
-export type StoredSuspension = Omit<Suspension, 'trigger' | 'caller' | 'reason' | keyof SuspensionDetails> & {
+export type StoredSuspension = Omit<Suspension, 'trigger' | 'caller' | keyof SuspensionDetails> & {
   triggerName: string;
-  reason: string | null;
   details: unknown;
 };
 
@@ -67,23 +63,18 @@ export const isActive = (s: Suspension, nowMs: number): boolean =>
   s.until === null || (s.until.getTime() > nowMs && s.since.getTime() <= nowMs + CLOCKS_DIFFER_MS);
 
 /** The details as they are stored with a suspension. */
-export const storedDetails = ({ cause, crashes, failure, version }: Suspension): z.infer<typeof details> => ({
-  cause,
+export const storedDetails = ({ crashes, failure, version }: Suspension): SuspensionDetails => ({
   failure,
   version,
   crashes,
 });
 
-/** Reads a suspension; one whose details belong to another cause has no reason. */
-export function readSuspension({ details: stored, reason: text, triggerName, ...s }: StoredSuspension): Suspension {
-  const { cause, crashes, failure, version } = details.parse(stored);
-  const reason = SUSPENSION_REASONS.find(one => one === text);
-  const why =
-    reason === undefined || cause !== s.cause
-      ? { reason: null, failure: null, version: null, crashes: [] }
-      : { reason, failure, version, crashes };
-  return { ...s, ...why, trigger: triggerName, caller: null };
-}
+export const readSuspension = ({ details: stored, triggerName, ...s }: StoredSuspension): Suspension => ({
+  ...s,
+  ...details.parse(stored),
+  trigger: triggerName,
+  caller: null,
+});
 
 /** The reason for which executions that end in this way suspend their trigger; undefined: they do not. */
 export const reasonOf = (kind: OutcomeKind): SuspensionReason | undefined =>

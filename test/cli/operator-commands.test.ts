@@ -61,7 +61,7 @@ t.test('status shows hosts, queues, lags, suspensions and releases on one screen
     last_import: null,
   });
   await db.query(
-    "INSERT INTO plugin_quarantine (plugin_id, trigger_name, since, until, level, cause) VALUES ('greeter', 'greet', now(), now() + interval '1 hour', 1, 'trapped three times')",
+    "INSERT INTO plugin_quarantine (plugin_id, trigger_name, since, until, level, reason, details, cause) VALUES ('greeter', 'greet', now(), now() + interval '1 hour', 1, 'trapped', '{\"failure\": \"x\", \"version\": null, \"crashes\": []}', 'trapped three times')",
   );
   await s.service.heard();
   await db.query("SELECT pg_notify('plugin_changed', 'greeter')");

@@ -66,7 +66,8 @@ for (const [name, seconds] of [
     const nowMs = Date.now();
     await db.query("INSERT INTO plugins (id) VALUES ('p')");
     await db.query(
-      `INSERT INTO plugin_quarantine (plugin_id, trigger_name, since, until, level, cause) VALUES ('p', 'run', $1, $2, 4, 'trapped')`,
+      `INSERT INTO plugin_quarantine (plugin_id, trigger_name, since, until, level, reason, details, cause)
+       VALUES ('p', 'run', $1, $2, 4, 'trapped', '{"failure": "x", "version": null, "crashes": []}', 'trapped: x')`,
       [new Date(nowMs), new Date(nowMs + 600_000)],
     );
     const state = async () => {

@@ -202,32 +202,6 @@ t.test('the memory for callers is bounded', async t => {
   t.same(q.list('moody', now), []);
 });
 
-t.test('what a release without reasons says and writes counts, and is shown with its cause alone', async t => {
-  const s = await startTestService();
-  t.teardown(() => s.stop());
-  await s.install(moody);
-  const db = openDatabase(s.databaseUrl, 2, () => {});
-  t.teardown(() => db.close());
-  const q = quarantineOf(t, db);
-  const now = Date.now();
-  const find = () => q.find(MOODY, 'a', 'user:3', now + 1000);
-  for (const caller of ['user:1', 'user:2', 'user:1']) {
-    const told = { kind: 'strike', pluginId: 'moody', trigger: 'a', caller, cause: 'trapped: unreachable', atMs: now };
-    q.hearStrike(strikeMessage.parse(told));
-  }
-  t.match(find(), { reason: null, failure: null, cause: 'trapped: unreachable' });
-  await q.close();
-
-  strike3(q, 'b', now);
-  await q.close();
-  await q.load();
-  const stored = () => q.find(MOODY, 'b', 'user:3', now + 1000);
-  t.match(stored(), { reason: 'deadline', cause: 'deadline: ' });
-  await db.query(`UPDATE plugin_quarantine SET cause = 'trapped: unreachable' WHERE trigger_name = 'b'`);
-  await q.load();
-  t.match(stored(), { reason: null, failure: null, cause: 'trapped: unreachable' }, 'the reason was that of before');
-});
-
 t.test(
   'a version that crashed the service is suspended for an hour, then tried again, then until it is resumed',
   async t => {
@@ -396,7 +370,18 @@ t.test('a process that starts counts the strikes as the others do', async t => {
   const now = Date.parse('2026-01-01T00:00:00Z');
   const of = { pluginId: 'p', trigger: 'a' };
   const strike = (caller: string, ms: number): StrikeMessage =>
-    strikeMessage.parse({ kind: 'strike', ...of, caller, cause: 'trapped: x', atMs: now + ms });
+    strikeMessage.parse({
+      ...{
+        kind: 'strike',
+        ...of,
+        caller,
+        reason: 'trapped',
+        failure: 'x',
+        cause: 'trapped: x',
+        atMs: now + ms,
+        well: 0,
+      },
+    });
   const kinds = (): string[] => told.list(now + 10).map(m => ('caller' in m ? `${m.kind} ${m.caller}` : m.kind));
   for (const message of [strike('b', 1), strike('c', 2)]) told.add(message);
   // Of the two callers one succeeds: the row of all is over, the strike of the other still counts for that one.

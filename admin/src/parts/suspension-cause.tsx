@@ -7,7 +7,6 @@ import { When } from './time.tsx';
 /** Why something is suspended, in the language of the page. */
 export function SuspensionCause({ suspension: s }: { suspension: Schemas['Suspension'] }) {
   const { t } = useTranslation();
-  if (s.reason === null) return <span lang="en">{s.cause}</span>;
   if (s.reason === 'version_crashed')
     return (
       <>

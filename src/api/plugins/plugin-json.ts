@@ -131,10 +131,7 @@ export const suspension = z
     until: time.nullable().describe('Null until an administrator resumes it'),
     reason: z
       .enum(SUSPENSION_REASONS)
-      .nullable()
-      .describe(
-        'How the last execution failed; version_crashed: the version was running when the service crashed. Null: an older release has written it, and `cause` says it',
-      ),
+      .describe('How the last execution failed; version_crashed: the version was running when the service crashed'),
     failure: z.string().nullable().describe('What the last failed execution of a trigger said'),
     version: versionText.nullable().describe('The version that was running in the crashes'),
     crashes: z.array(crash).describe('The crashes of the service it was running in'),
