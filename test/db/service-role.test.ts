@@ -37,12 +37,13 @@ t.test('the role that serves writes rows, and cannot touch tables, the audit log
   t.match(await roleWeakness(owner), /is a superuser: set database\.owner_url \(BOT_DATABASE_OWNER_URL\)/);
 });
 
-t.test('migrations are done as the owner, and their tables are there for the role that serves', async t => {
-  const database = await makeEmptyDatabase();
+/** A database whose tables are the owner's, with a role that serves and owns none. */
+async function ownedWorld(t: { teardown(fn: () => unknown): void }, make: typeof makeEmptyDatabase) {
+  const database = await make();
   t.teardown(() => database.drop());
   const owner = openDatabase(database.url, 1, () => {});
   t.teardown(() => owner.close());
-  const role = `t_role_${process.pid}`;
+  const role = `t_role_${process.pid}_${++roles}`;
   await makeServiceRole(owner, role, 'x');
   const url = withUser(database.url, role, 'x');
   t.teardown(async () => {
@@ -52,15 +53,14 @@ t.test('migrations are done as the owner, and their tables are there for the rol
   });
   const service = openDatabase(url, 1, () => {});
   t.teardown(() => service.close());
-  t.same(await prepareDatabase(database.url, () => roleOfUrl(url)), ['001_schema.sql']);
+  return { database, owner, role, service, prepare: () => prepareDatabase(database.url, () => roleOfUrl(url)) };
+}
+let roles = 0;
+
+t.test('migrations are done as the owner, and their tables are there for the role that serves', async t => {
+  const { database, owner, prepare, service } = await ownedWorld(t, makeEmptyDatabase);
+  t.same(await prepare(), ['001_schema.sql']);
   await service.query("INSERT INTO plugins (id) VALUES ('p')");
-  // As after a start without database.owner_url: the job queue is the owner's.
-  await owner.query('CREATE TABLE pgboss.queue (); ALTER SCHEMA pgboss OWNER TO CURRENT_USER');
-  t.same(await prepareDatabase(database.url, () => roleOfUrl(url)), []);
-  const { rows } = await service.query<{ owner: string }>(
-    "SELECT DISTINCT pg_get_userbyid(relowner) AS owner FROM pg_class WHERE relnamespace = 'pgboss'::regnamespace",
-  );
-  t.same(rows, [{ owner: role }], 'the job queue is its own');
   await t.rejects(
     prepareDatabase(database.url, () => roleOfUrl(database.url)),
     /database\.url and database\.owner_url name the same role/,
@@ -71,4 +71,22 @@ t.test('migrations are done as the owner, and their tables are there for the rol
     migrate(service),
     /migration 001_schema\.sql needs a role that owns the tables.*BOT_DATABASE_OWNER_URL/,
   );
+});
+
+t.test('the job queue that a start without database.owner_url has made goes to the role that serves', async t => {
+  const { owner, prepare, role, service } = await ownedWorld(t, makeDatabase);
+  await owner.query(`ALTER SCHEMA pgboss OWNER TO CURRENT_USER;
+    DO $$ DECLARE name text; BEGIN
+      FOR name IN SELECT oid::regclass::text FROM pg_class WHERE relnamespace = 'pgboss'::regnamespace AND relkind IN ('r', 'p')
+      LOOP EXECUTE format('ALTER TABLE %s OWNER TO CURRENT_USER', name); END LOOP; END $$`);
+  const owners = async (): Promise<unknown[]> =>
+    (
+      await service.query(
+        `SELECT pg_get_userbyid(relowner) AS owner, count(*)::int > 3 AS several FROM pg_class
+         WHERE relnamespace = 'pgboss'::regnamespace AND relkind IN ('r', 'p') GROUP BY 1`,
+      )
+    ).rows;
+  t.match(await owners(), [{ owner: new URL(process.env.TEST_DATABASE_URL ?? '').username, several: true }]);
+  t.same(await prepare(), []);
+  t.same(await owners(), [{ owner: role, several: true }]);
 });

@@ -439,5 +439,5 @@ t.test('the job of a temporary password: of this request, and of an earlier one'
   await w.db.query("UPDATE admin_credentials SET mail_state = 'pending' WHERE global_user_id = $1", [ada]);
   await job.run(order, new AbortController().signal);
   t.match([mails, await state()], [[{ to: 'ada@uni.example' }], 'sent']);
-  t.throws(() => job.parse({ userId: ada }));
+  for (const odd of [{ userId: ada }, { ...order, userId: 'x' }]) t.throws(() => job.parse(odd));
 });
