@@ -1,21 +1,10 @@
+import { toCamelCase } from '../base/camel-case.ts';
 import { INT8_AS_NUMBER, type Queryable } from './database.ts';
 
 type Statement = Parameters<Queryable['query']>[0];
 
 /** Rows come as arrays, whose members are named here. */
 const AS_ARRAYS = { rowMode: 'array', types: INT8_AS_NUMBER };
-
-/** Names of columns that were read before: a statement is run many times. */
-const camelCased = new Map<string, string>();
-
-function toCamelCase(name: string): string {
-  let known = camelCased.get(name);
-  if (known === undefined) {
-    known = name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
-    camelCased.set(name, known);
-  }
-  return known;
-}
 
 /**
  * Runs a statement and reads its rows as the code uses them: `created_at` is `createdAt`, and an int8 is a number.

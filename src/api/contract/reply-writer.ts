@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { toCamelCase } from '../../base/camel-case.ts';
 
 /** `created_at` as `createdAt`. */
 type Camel<Name> = Name extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : Name;
@@ -13,8 +14,6 @@ export type Unwritten<Value> = Value extends Date
       : Value;
 
 type Write = (value: unknown) => unknown;
-
-const toCamelCase = (name: string): string => name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 
 /** How a value of a schema is written; null: as it is. */
 function writeOf(schema: z.core.$ZodType): Write | null {
