@@ -29,7 +29,7 @@ export function readMigrations(): Migration[] {
     });
 }
 
-/** Whether the first migration of a database or of a backup is none of this release: 49 steps were its sum before 0.1.0. */
+/** Whether a database or a backup was made before 0.1.0, when the schema was made in 49 steps: its first migration has another name. */
 export const isBeforeFirstRelease = (first: { name: string } | undefined): boolean =>
   first !== undefined && first.name !== readMigrations()[0]?.name;
 

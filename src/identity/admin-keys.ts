@@ -88,7 +88,7 @@ export async function listAdminKeys(db: Queryable, before: number, limit: number
 /** Number of valid keys an administrator has created. */
 export async function countAdminKeysOf(db: Queryable, userId: number): Promise<number> {
   const { rows } = await db.query<{ count: number }>(
-    'SELECT count(*)::int AS count FROM admin_keys t WHERE made_by = $1 AND (expires_at IS NULL OR expires_at > now())',
+    'SELECT count(*)::int AS count FROM admin_keys WHERE made_by = $1 AND (expires_at IS NULL OR expires_at > now())',
     [userId],
   );
   return rows[0]?.count ?? 0;
@@ -183,6 +183,6 @@ export async function revokeAdminKeysBeyond(
     userId,
   ]);
   const beyond = rows.filter(key => scopeBeyond(scopes, key.scopes) !== undefined);
-  await client.query('DELETE FROM admin_keys t WHERE id = ANY ($1::bigint[])', [beyond.map(key => key.id)]);
+  await client.query('DELETE FROM admin_keys WHERE id = ANY ($1::bigint[])', [beyond.map(key => key.id)]);
   await noteRevoked(client, beyond, by);
 }

@@ -5,7 +5,7 @@ import { parseBearer, secretMatches } from './bearer-secret.ts';
 /** What all kinds of bearer credentials have: user tokens, service keys, administration keys. */
 export type BearerCredential = { id: number; public: string; expiresAt: Date | null };
 
-/** Hashes of the present secret, and of the one before the last rotation if it is still valid. */
+/** Hashes of the present secret and of the one before the last rotation, with the end of the time in which that one is valid. */
 type Hashes = { secretSha256: Buffer; oldSecretSha256?: Buffer | null; oldSecretUntil?: Date | null };
 
 export type BearerTableOptions = {
