@@ -202,6 +202,15 @@ export async function logIn(page: Page, email: string, password: string): Promis
   await page.locator('header').waitFor();
 }
 
+/** Waits until the policy that was sent is saved: there is nothing more to save then. */
+export async function policySaved(page: Page): Promise<void> {
+  await page
+    .locator('button:disabled:not([data-loading])')
+    .filter({ hasText: /^Save$/ })
+    .first()
+    .waitFor();
+}
+
 /** Logs out by the menu, and waits for the login form. */
 export async function logOut(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Your account' }).click();

@@ -1,10 +1,12 @@
-import { Alert, Button, Center, Loader } from '@mantine/core';
+import { Alert, Button, Center } from '@mantine/core';
 import { type ComponentType, lazy, Suspense, useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { hasSetupToken, onOtherRoles } from '../api/client.ts';
 import { Away, refusingFor, useReadiness } from '../parts/away.tsx';
 import { ProblemAlert } from '../parts/problem.tsx';
+import { Waiting } from '../parts/waiting.tsx';
 import { Login } from '../screens/login.tsx';
+import { Logo } from './logo.tsx';
 import { ScreenFailed } from './screen-failed.tsx';
 import { useSession } from './session.ts';
 import { SmallPage } from './small-page.tsx';
@@ -32,10 +34,11 @@ export function Gate() {
             ? 'second-factor'
             : 'screens';
   const screens = useScreens(first === 'screens');
+  if (data === undefined && session.error === null) return <FrameWaiting />;
   if (data === undefined)
     return (
       <Center mih="100vh" p="md">
-        {session.error === null ? <Loader /> : <NoSession error={session.error} retry={() => void session.refetch()} />}
+        <NoSession error={session.error} retry={() => void session.refetch()} />
       </Center>
     );
   if (data.page_proof_required === true) return <LostProof />;
@@ -47,10 +50,10 @@ export function Gate() {
           <ScreenFailed error={screens.error} />
         </Center>
       );
-    return screens.Screens === null ? <Waiting /> : <screens.Screens />;
+    return screens.Screens === null ? <FrameWaiting /> : <screens.Screens />;
   }
   return (
-    <Suspense fallback={<Waiting />}>
+    <Suspense fallback={<FrameWaiting />}>
       {first === 'setup-token' ? (
         <SetupToken onTaken={() => setHasToken(true)} />
       ) : first === 'new-password' ? (
@@ -67,17 +70,23 @@ export function Gate() {
 }
 
 /** Why it cannot be said who is logged in: mostly what the service needs is away. It goes on by itself when that is back. */
-function NoSession({ error, retry }: { error: Error; retry: () => void }) {
+function NoSession({ error, retry }: { error: Error | null; retry: () => void }) {
   const { data } = useReadiness();
   const missing = refusingFor(data);
   if (missing !== null) return <Away missing={missing} />;
   return <ProblemAlert error={error} onRetry={retry} />;
 }
 
-const Waiting = () => (
-  <Center mih="100vh">
-    <Loader />
-  </Center>
+/** The frame with nothing in it yet. It is seen only when the screens take a moment. */
+const FrameWaiting = () => (
+  <div className="late">
+    <div className="frame-head">
+      <Logo isShort />
+    </div>
+    <div className="frame-content">
+      <Waiting />
+    </div>
+  </div>
 );
 
 type LoadedScreens = { Screens: ComponentType | null; error?: unknown };

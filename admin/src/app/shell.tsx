@@ -24,6 +24,8 @@ import { LanguageButton, ThemeButton } from './small-page.tsx';
 
 const SHORTCUT = /Mac/.test(navigator.userAgent) ? '⌘K' : 'Ctrl K';
 
+const CONTENT_ID = 'content';
+
 /** The frame of every screen: menu, palette, account, and a banner while the service is still being set up. */
 export function Shell() {
   const { t } = useTranslation();
@@ -37,6 +39,17 @@ export function Shell() {
       navbar={{ width: { base: 232, lg: 272 }, breakpoint: 'md', collapsed: { mobile: !isMenuOpen } }}
       padding={{ base: 'md', lg: 'xl' }}
     >
+      <a
+        className="skip-link"
+        href={`#${CONTENT_ID}`}
+        onClick={event => {
+          // The address stays as it is: it says what is shown.
+          event.preventDefault();
+          document.getElementById(CONTENT_ID)?.focus();
+        }}
+      >
+        {t('shell.skip')}
+      </a>
       <AppShell.Header>
         <Group h="100%" px="md" justify="space-between" wrap="nowrap">
           <Group gap="sm" wrap="nowrap">
@@ -110,7 +123,7 @@ export function Shell() {
           ))}
         </ScrollArea>
       </AppShell.Navbar>
-      <AppShell.Main>
+      <AppShell.Main id={CONTENT_ID} tabIndex={-1}>
         {session.data?.setup_mode === true && (
           <Alert color="orange" mb="lg" title={t('shell.setupOpen')}>
             <Group gap="xs">

@@ -11,6 +11,8 @@ export type Line = {
   color: string;
   values: ReadonlyArray<number | null>;
   isFilled?: boolean;
+  /** Lengths of strokes and gaps in pixels: what lies under it stays visible where both have the same values. */
+  dash?: number[];
 };
 
 export type ChartProps = {
@@ -86,6 +88,7 @@ function optionsOf(of: {
           label: l.label,
           stroke: colour(`${l.color}-${isDark ? 4 : 7}`),
           width: 1.5,
+          ...(l.dash === undefined ? {} : { dash: l.dash }),
           ...(l.isFilled === true ? { fill: `color-mix(in srgb, ${colour(`${l.color}-6`)} 18%, transparent)` } : {}),
           // Without a pointer over the chart only the colours are explained.
           value: (_, v, __, at) => (at === null ? '' : v === null || v === undefined ? '–' : format(v)),

@@ -9,8 +9,10 @@ import { confirmed } from '../api/questions.ts';
 import { May, useRefusal } from '../app/may.tsx';
 import { readable } from '../app/theme.ts';
 import { KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
+import { Outdated } from '../parts/outdated.tsx';
 import { notifyProblem, ProblemAlert } from '../parts/problem.tsx';
 import { When } from '../parts/time.tsx';
+import { useDraft } from '../parts/use-draft.ts';
 import { ComparePolicy } from './compare-policy.tsx';
 import type { PolicyNotice } from './editor.tsx';
 import { ExpressionDiff } from './expression-diff.tsx';
@@ -34,14 +36,17 @@ export function PolicyWorkbench(props: {
   /** Names it among what was read. */
   name: readonly string[];
   saved: string;
+  /** Tag of the settings it was read with. */
+  tag: string;
   problems: ReadonlyArray<Schemas['PolicyProblem']>;
-  save: (expression: string) => Promise<unknown>;
+  save: (expression: string, tag: string) => Promise<unknown>;
   revisions: (cursor: string | undefined) => Promise<{ items: Revision[]; next_cursor: string | null }>;
   restore: (revision: number) => Promise<unknown>;
 }) {
-  const { name, plugin, problems, restore, revisions, save, saved, trigger } = props;
+  const { name, plugin, problems, restore, revisions, save, trigger } = props;
   const { t } = useTranslation();
-  const [draft, setDraft] = useState(saved);
+  const edit = useDraft(props.saved, props.tag);
+  const { isChanged, saved, set: setDraft, value: draft } = edit;
   const [notices, setNotices] = useState<readonly PolicyNotice[]>([]);
   const wrong = notices.filter(n => n.isError).length;
   const [error, setError] = useState<unknown>(null);
@@ -61,7 +66,6 @@ export function PolicyWorkbench(props: {
   const refusalOf = useRefusal();
   const refusal = refusalOf('access');
   const mayReadPeople = refusalOf('people') === null;
-  const isChanged = draft !== saved;
   useBlocker({
     disabled: !isChanged,
     enableBeforeUnload: isChanged,
@@ -85,13 +89,13 @@ export function PolicyWorkbench(props: {
             hint={t('policy.hint')}
           />
         </Suspense>
-        {draft !== saved &&
+        {isChanged &&
           notices.map(n => (
             <Text key={n.message} size="sm" c={readable(n.isError ? 'red' : 'orange')} role="status" lang="en">
               {n.message}
             </Text>
           ))}
-        {problems.length > 0 && draft === saved && (
+        {problems.length > 0 && !isChanged && (
           <Text size="sm" c="red">
             {t('policy.deniesAll')} <span lang="en">{problems.map(p => p.message).join('; ')}</span>
           </Text>
@@ -109,27 +113,25 @@ export function PolicyWorkbench(props: {
             {t(mayReadPeople ? 'policy.onlyTry' : 'policy.onlyWrite')} {refusal}
           </Text>
         )}
-        <ProblemAlert error={error} />
+        {edit.isOutdated ? (
+          <Outdated draft={edit}>{props.saved === '' ? t('policy.none') : <Code>{props.saved}</Code>}</Outdated>
+        ) : (
+          <ProblemAlert error={error} />
+        )}
         <Group>
           <May need="access" isInline>
             <Button
-              onClick={() => attempt(() => save(draft))}
+              onClick={() => attempt(() => save(draft, edit.tag))}
               loading={isSaving}
-              disabled={draft === saved || wrong > 0}
+              disabled={!isChanged || edit.isOutdated || wrong > 0}
             >
               {draft.trim() === '' && saved !== '' ? t('policy.remove') : t('common.save')}
             </Button>
           </May>
-          <Button variant="default" onClick={() => setDraft(saved)} disabled={draft === saved}>
+          <Button variant="default" onClick={edit.load} disabled={!isChanged}>
             {t('policy.discard')}
           </Button>
-          <Button
-            variant="subtle"
-            leftSection={<IconHistory size={16} />}
-            onClick={history.open}
-            // What is saved begins this part of the page again.
-            disabled={isSaving}
-          >
+          <Button variant="subtle" leftSection={<IconHistory size={16} />} onClick={history.open}>
             {t('policy.history')}
           </Button>
         </Group>
@@ -146,6 +148,8 @@ export function PolicyWorkbench(props: {
             load={revisions}
             onRestore={async id => {
               try {
+                // What is restored replaces the draft without a question.
+                edit.load();
                 await restore(id);
                 history.close();
               } catch (problem) {

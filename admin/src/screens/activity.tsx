@@ -140,8 +140,8 @@ function Charts({ read }: { read: Read }) {
     ];
     const durations: Line[] = [
       { label: t('activity.of100', { percent: 50 }), color: 'teal', values: took(p => p.p50_ms) },
-      { label: t('activity.of100', { percent: 95 }), color: 'orange', values: took(p => p.p95_ms) },
-      { label: t('activity.of100', { percent: 99 }), color: 'red', values: took(p => p.p99_ms) },
+      { label: t('activity.of100', { percent: 95 }), color: 'orange', dash: [9, 5], values: took(p => p.p95_ms) },
+      { label: t('activity.of100', { percent: 99 }), color: 'red', dash: [2, 5], values: took(p => p.p99_ms) },
     ];
     const slots: Line[] = [{ label: t('activity.slots'), color: 'grape', values: of(p => p.slots), isFilled: true }];
     return { times, requests, durations, slots };

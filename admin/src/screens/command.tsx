@@ -1,14 +1,15 @@
 import { Button, Group, Stack, Switch, TagsInput, TextInput } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useParams } from '@tanstack/react-router';
-import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas, tagOf } from '../api/client.ts';
 import { May } from '../app/may.tsx';
 import { PluginCrumbs } from '../parts/links.tsx';
 import { LoadedPage } from '../parts/loaded-page.tsx';
+import { Outdated } from '../parts/outdated.tsx';
 import { Page } from '../parts/page.tsx';
 import { notifyDone, notifyProblem } from '../parts/problem.tsx';
+import { useDraft } from '../parts/use-draft.ts';
 import { WhyButton } from '../parts/why-button.tsx';
 import { PolicyWorkbench } from '../policy/workbench.tsx';
 import { Section } from './review.tsx';
@@ -27,19 +28,16 @@ export default function CommandScreen() {
       return { settings: answered(reply), tag: tagOf(reply) };
     },
   });
-  const done = async (): Promise<void> => {
-    await queries.invalidateQueries({ queryKey: ['plugins', id] });
+  const done = async (work: Promise<unknown>): Promise<void> => {
+    try {
+      await work;
+    } finally {
+      // After a refusal too: another administrator may have saved something else.
+      await queries.invalidateQueries({ queryKey: ['plugins', id] });
+    }
     notifyDone(t('access.saved', { trigger: name }));
   };
-  const record = async (tag: string, on: boolean): Promise<void> => {
-    answered(
-      await api.PUT('/api/admin/plugins/{id}/commands/{cmd}/record', {
-        params: { path, header: { 'If-Match': tag } },
-        body: { record: on },
-      }),
-    );
-    await done();
-  };
+  const at = (tag: string) => ({ path, header: { 'If-Match': tag } });
   return (
     <LoadedPage query={query} title={`/${name}`} crumbs={<PluginCrumbs id={id} tab="access" />}>
       {({ settings, tag }) => (
@@ -51,33 +49,20 @@ export default function CommandScreen() {
         >
           <Roles
             settings={settings}
-            save={async body => {
-              answered(
-                await api.PUT('/api/admin/plugins/{id}/commands/{cmd}/roles', {
-                  params: { path, header: { 'If-Match': tag } },
-                  body,
-                }),
-              );
-              await done();
-            }}
+            tag={tag}
+            save={(body, on) => done(api.PUT('/api/admin/plugins/{id}/commands/{cmd}/roles', { params: at(on), body }))}
           />
           <Section title={t('access.policy')} about={t('policy.about')}>
             <PolicyWorkbench
-              key={settings.policy_expression}
               plugin={id}
               trigger={name}
               name={key}
               saved={settings.policy_expression}
+              tag={tag}
               problems={settings.policy_problems}
-              save={async expression => {
-                answered(
-                  await api.PUT('/api/admin/plugins/{id}/commands/{cmd}/policy', {
-                    params: { path, header: { 'If-Match': tag } },
-                    body: { expression },
-                  }),
-                );
-                await done();
-              }}
+              save={(expression, on) =>
+                done(api.PUT('/api/admin/plugins/{id}/commands/{cmd}/policy', { params: at(on), body: { expression } }))
+              }
               revisions={async cursor =>
                 answered(
                   await api.GET('/api/admin/plugins/{id}/commands/{cmd}/policy/revisions', {
@@ -85,12 +70,13 @@ export default function CommandScreen() {
                   }),
                 )
               }
-              restore={async revision => {
-                await api.POST('/api/admin/plugins/{id}/commands/{cmd}/policy/revisions/{revision}/restore', {
-                  params: { path: { ...path, revision } },
-                });
-                await done();
-              }}
+              restore={revision =>
+                done(
+                  api.POST('/api/admin/plugins/{id}/commands/{cmd}/policy/revisions/{revision}/restore', {
+                    params: { path: { ...path, revision } },
+                  }),
+                )
+              }
             />
           </Section>
           <May need="access">
@@ -98,7 +84,14 @@ export default function CommandScreen() {
               <Switch
                 checked={settings.record}
                 label={t('command.recordSwitch')}
-                onChange={event => void record(tag, event.currentTarget.checked).catch(notifyProblem)}
+                onChange={event =>
+                  void done(
+                    api.PUT('/api/admin/plugins/{id}/commands/{cmd}/record', {
+                      params: at(tag),
+                      body: { record: event.currentTarget.checked },
+                    }),
+                  ).catch(notifyProblem)
+                }
               />
             </Section>
           </May>
@@ -109,33 +102,48 @@ export default function CommandScreen() {
 }
 
 type Wanted = { system_role: string | null; global_roles: string[]; plugin_role: string | null };
+const orNull = (text: string): string | null => (text.trim() === '' ? null : text.trim());
 
-function Roles({ save, settings }: { settings: Schemas['CommandSettings']; save: (roles: Wanted) => Promise<void> }) {
+function Roles(props: {
+  settings: Schemas['CommandSettings'];
+  tag: string;
+  save: (roles: Wanted, tag: string) => Promise<void>;
+}) {
+  const { save, settings, tag } = props;
   const { t } = useTranslation();
-  const [system, setSystem] = useState(settings.system_role ?? '');
-  const [global, setGlobal] = useState(settings.global_roles);
-  const [own, setOwn] = useState(settings.plugin_role ?? '');
-  const orNull = (text: string): string | null => (text.trim() === '' ? null : text.trim());
+  const saved = {
+    system: settings.system_role ?? '',
+    global: settings.global_roles,
+    own: settings.plugin_role ?? '',
+  };
+  const edit = useDraft(saved, tag);
+  const { set, value } = edit;
+  const roles = { system_role: orNull(value.system), global_roles: value.global, plugin_role: orNull(value.own) };
   return (
     <Section title={t('access.roles')} about={t('command.rolesAbout')}>
       <May need="access">
         <Stack maw={560}>
-          <TextInput label={t('command.system')} value={system} onChange={e => setSystem(e.currentTarget.value)} />
+          <TextInput
+            label={t('command.system')}
+            value={value.system}
+            onChange={e => set({ ...value, system: e.currentTarget.value })}
+          />
           <TagsInput
             label={t('command.global')}
             description={t('command.globalAbout')}
-            value={global}
-            onChange={setGlobal}
+            value={value.global}
+            onChange={global => set({ ...value, global })}
           />
-          <TextInput label={t('command.plugin')} value={own} onChange={e => setOwn(e.currentTarget.value)} />
+          <TextInput
+            label={t('command.plugin')}
+            value={value.own}
+            onChange={e => set({ ...value, own: e.currentTarget.value })}
+          />
+          <Outdated draft={edit}>
+            {[saved.system, ...saved.global, saved.own].filter(r => r !== '').join(', ') || t('outdated.nothing')}
+          </Outdated>
           <Group>
-            <Button
-              onClick={() =>
-                void save({ system_role: orNull(system), global_roles: global, plugin_role: orNull(own) }).catch(
-                  notifyProblem,
-                )
-              }
-            >
+            <Button disabled={edit.isOutdated} onClick={() => void save(roles, edit.tag).catch(notifyProblem)}>
               {t('common.save')}
             </Button>
           </Group>

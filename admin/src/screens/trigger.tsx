@@ -1,7 +1,6 @@
 import { Button, Group, Stack, Switch, TagsInput, Text } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useParams } from '@tanstack/react-router';
-import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas, tagOf } from '../api/client.ts';
 import { May } from '../app/may.tsx';
@@ -9,8 +8,10 @@ import { AccessBadge } from '../parts/access-badge.tsx';
 import { CopyText } from '../parts/copy.tsx';
 import { PluginCrumbs } from '../parts/links.tsx';
 import { LoadedPage } from '../parts/loaded-page.tsx';
+import { Outdated } from '../parts/outdated.tsx';
 import { Page } from '../parts/page.tsx';
 import { notifyDone, notifyProblem } from '../parts/problem.tsx';
+import { useDraft } from '../parts/use-draft.ts';
 import { WhyButton } from '../parts/why-button.tsx';
 import { PolicyWorkbench } from '../policy/workbench.tsx';
 import { Activity } from './activity.tsx';
@@ -37,8 +38,12 @@ export default function TriggerScreen() {
     body: Partial<Pick<Settings, 'policy_expression' | 'frontend_origins' | 'record'>>,
   ): Promise<void> => {
     const params = { path, header: { 'If-Match': tag } };
-    answered(await api.PUT('/api/admin/plugins/{id}/triggers/{name}/settings', { params, body }));
-    await queries.invalidateQueries({ queryKey: ['plugins', id] });
+    try {
+      await api.PUT('/api/admin/plugins/{id}/triggers/{name}/settings', { params, body });
+    } finally {
+      // After a refusal too: another administrator may have saved something else.
+      await queries.invalidateQueries({ queryKey: ['plugins', id] });
+    }
     notifyDone(t('access.saved', { trigger: name }));
   };
   return (
@@ -57,13 +62,13 @@ export default function TriggerScreen() {
         >
           <Section title={t('access.policy')} about={t('policy.about')}>
             <PolicyWorkbench
-              key={settings.policy_expression}
               plugin={id}
               trigger={name}
               name={key}
               saved={settings.policy_expression}
+              tag={tag}
               problems={settings.policy_problems}
-              save={policy_expression => change(tag, { policy_expression })}
+              save={(policy_expression, at) => change(at, { policy_expression })}
               revisions={async cursor =>
                 answered(
                   await api.GET('/api/admin/plugins/{id}/triggers/{name}/policy/revisions', {
@@ -81,7 +86,11 @@ export default function TriggerScreen() {
           </Section>
           <Activity plugin={id} trigger={name} />
           <May need="access">
-            <OwnOrigins settings={settings} save={frontend_origins => change(tag, { frontend_origins })} />
+            <OwnOrigins
+              settings={settings}
+              tag={tag}
+              save={(frontend_origins, at) => change(at, { frontend_origins })}
+            />
             <Section title={t('trigger.record')} about={t('trigger.recordAbout')}>
               <Switch
                 checked={settings.record}
@@ -97,10 +106,15 @@ export default function TriggerScreen() {
 }
 
 /** Origins of this trigger alone, instead of the plugin's. */
-function OwnOrigins({ save, settings }: { settings: Settings; save: (origins: string[] | null) => Promise<void> }) {
+function OwnOrigins(props: {
+  settings: Settings;
+  tag: string;
+  save: (origins: string[] | null, tag: string) => Promise<void>;
+}) {
+  const { save, settings } = props;
   const { t } = useTranslation();
-  const [origins, setOrigins] = useState(settings.frontend_origins);
-  const isChanged = origins?.join(' ') !== settings.frontend_origins?.join(' ');
+  const edit = useDraft(settings.frontend_origins, props.tag);
+  const { set: setOrigins, value: origins } = edit;
   return (
     <Section title={t('access.origins')} about={t('trigger.originsAbout')}>
       {origins === null ? (
@@ -120,14 +134,22 @@ function OwnOrigins({ save, settings }: { settings: Settings; save: (origins: st
             value={origins}
             onChange={setOrigins}
           />
+          <Outdated draft={edit}>
+            {settings.frontend_origins === null
+              ? t('trigger.inherited', { origins: settings.effective_origins.join(', ') || t('trigger.noOrigins') })
+              : settings.frontend_origins.join(', ')}
+          </Outdated>
           <Group>
-            <Button disabled={!isChanged} onClick={() => void save(origins).catch(notifyProblem)}>
+            <Button
+              disabled={!edit.isChanged || edit.isOutdated}
+              onClick={() => void save(origins, edit.tag).catch(notifyProblem)}
+            >
               {t('common.save')}
             </Button>
             <Button
               variant="default"
               onClick={() => {
-                const saved = settings.frontend_origins === null ? Promise.resolve() : save(null);
+                const saved = settings.frontend_origins === null ? Promise.resolve() : save(null, edit.tag);
                 saved.then(() => setOrigins(null), notifyProblem);
               }}
             >

@@ -38,14 +38,21 @@ export const en = {
     undo: 'Undo',
     yes: 'yes',
   },
+  outdated: {
+    title: 'Something else was saved here meanwhile',
+    about: 'What you typed is still here, and is not saved. Saved now:',
+    keep: 'Keep what I typed',
+    load: 'Load what is saved',
+    nothing: 'nothing',
+  },
   problem: {
     title: 'That did not work',
     unreachable: 'The service does not answer. Nothing was lost: try again when it is back.',
     unknown: 'The service answered {{status}} without saying why.',
     changed:
-      'This was changed meanwhile, by another administrator or in another window. What you typed is still here, and is not saved: keep a copy of it, then reload.',
+      'This was changed meanwhile, by another administrator or in another window. What you typed is still here, and is not saved: look at the present state, then save again.',
     changedMembers:
-      'This was changed meanwhile, by another administrator or in another window: {{members}}. What you typed is still here, and is not saved: keep a copy of it, then reload.',
+      'This was changed meanwhile, by another administrator or in another window: {{members}}. What you typed is still here, and is not saved: look at the present state, then save again.',
     declined: 'This was not done, because it was not confirmed.',
     loggedOut:
       'You are not logged in any more. What you typed is still here: repeat what you did, and log in when you are asked.',
@@ -98,6 +105,7 @@ export const en = {
     language: 'Русский',
     logout: 'Log out',
     menu: 'Menu',
+    skip: 'Skip to content',
     notFound: 'There is no screen at {{path}}.',
     notFoundTitle: 'No such screen',
     search: 'Search',

@@ -176,6 +176,7 @@ t.test('a policy is written with the errors of the service, tried as a user, and
   await page.getByRole('button', { name: 'Save', exact: true }).first().click();
   await page.getByText('run is saved').waitFor();
   await page.getByRole('link', { name: 'Why?' }).last().click();
+  await page.getByRole('heading', { level: 1, name: 'Why?' }).waitFor();
   await choosePerson(page);
   await page.getByText(/^(Yes|No): /).waitFor();
   await page.getByRole('heading', { name: 'Step by step' }).waitFor();

@@ -1,6 +1,6 @@
 import type { Locator, Page } from 'playwright-core';
 import t from 'tap';
-import { EMAIL, PASSWORD, startAdminBrowser } from '../../support/admin-browser.ts';
+import { EMAIL, PASSWORD, policySaved, startAdminBrowser } from '../../support/admin-browser.ts';
 import { plugInAuthenticator } from '../../support/browser-authenticator.ts';
 import { startGraphStore } from '../../support/graph.ts';
 import { addDeadEntry } from '../../support/outbox.ts';
@@ -51,6 +51,8 @@ t.test('a change of rights that was given up is delivered again with the keyboar
     env,
     prepare: s => addDeadEntry(s.databaseUrl, 'faculty:f#dean@user:s-1'),
   });
+  await pressEnter(page, page.getByRole('link', { name: 'Skip to content' }));
+  t.ok(await hasFocus(page.getByRole('main')), 'one press of Enter leaves out the menu');
   await pressEnter(page, page.getByRole('link', { name: 'Retry or discard' }));
   const entry = page.getByRole('button', { name: /Adds relationships/ });
   await pressEnter(page, entry);
@@ -154,11 +156,8 @@ t.test('a policy is written with completion, compared, saved and restored with t
     await page.keyboard.press('Enter');
   };
   const save = async (): Promise<void> => {
-    // What is saved begins the editor again.
-    const before = await editor.elementHandle();
     await pressEnter(page, page.getByRole('button', { name: 'Save', exact: true }));
-    await before?.waitForElementState('hidden');
-    await editor.waitFor();
+    await policySaved(page);
   };
   await write('user.loc', 'locale');
   await page.keyboard.type(' == "en"');

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { startAdminBrowser } from '../../support/admin-browser.ts';
+import { policySaved, startAdminBrowser } from '../../support/admin-browser.ts';
 import { watPlugin } from '../../support/wat.ts';
 
 /** What administrators do from day to day, in a browser. */
@@ -70,6 +70,9 @@ t.test('a key is made, a version fails, its execution says why, and the version 
   await page.getByText('From 2.0.0 to 1.0.0').waitFor();
   await page.reload();
   await page.getByText('From 2.0.0 to 1.0.0').waitFor();
+  await page.getByRole('button', { name: 'Close', exact: true }).click();
+  await page.getByText('From 2.0.0 to 1.0.0').waitFor({ state: 'detached' });
+  t.notMatch(page.url(), /compared/, 'the address says what is shown');
   await page
     .getByRole('row', { name: /1\.0\.0/ })
     .getByRole('button', { name: 'Run again' })
@@ -87,10 +90,8 @@ t.test('a key is made, a version fails, its execution says why, and the version 
     await page.keyboard.press('Control+A');
     await page.keyboard.type(policy);
     await page.keyboard.press('Escape');
-    const before = await editor.elementHandle();
     await page.getByRole('button', { name: 'Save', exact: true }).click();
-    // What is saved begins the editor again.
-    await before?.waitForElementState('hidden');
+    await policySaved(page);
   };
   await save('has_role("dean")');
   t.equal((await call()).status, 403);

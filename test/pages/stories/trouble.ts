@@ -18,25 +18,36 @@ t.test('what another administrator has changed meanwhile is not overwritten, and
   await page.keyboard.type('user.locale == "ru"');
   const session = await sessionOf(s);
   const path = `${s.base}/api/admin/plugins/hello/triggers/greet/settings`;
-  const changed = await request(path, {
-    method: 'PUT',
-    headers: { 'content-type': 'application/json', ...session },
-    body: JSON.stringify({ policy_expression: 'has_role("teacher")' }),
-  });
-  t.equal(changed.status, 200);
+  const put = (settings: object) =>
+    request(path, {
+      method: 'PUT',
+      headers: { 'content-type': 'application/json', ...session },
+      body: JSON.stringify(settings),
+    });
+  t.equal((await put({ policy_expression: 'has_role("teacher")' })).status, 200);
   await page.getByRole('button', { name: 'Save', exact: true }).first().click();
-  await page
-    .getByRole('alert')
-    .getByText(/meanwhile|changed since/i)
-    .first()
-    .waitFor();
+  const outdated = page.getByRole('alert').filter({ hasText: 'Something else was saved here meanwhile' });
+  await outdated.getByText('has_role("teacher")').waitFor();
   t.match(await editor.textContent(), 'user.locale == "ru"', 'what was typed stays');
   const now = await request(path, { headers: session });
   t.equal(now.json.policy_expression, 'has_role("teacher")', 'nothing is overwritten');
-  await page
-    .getByRole('alert')
-    .getByText(/: the policy\./)
-    .waitFor();
+  await outdated.getByRole('button', { name: 'Keep what I typed' }).click();
+  await page.getByRole('button', { name: 'Save', exact: true }).first().click();
+  await page.getByText('greet is saved').first().waitFor();
+  t.equal((await request(path, { headers: session })).json.policy_expression, 'user.locale == "ru"', 'on purpose');
+
+  // What is read again while something is typed takes nothing away, and the other's change is still not overwritten.
+  await page.getByRole('button', { name: 'Set its own' }).click();
+  await page.getByPlaceholder('https://www.example.org').fill('https://mine.example.org');
+  await page.keyboard.press('Enter');
+  t.equal((await put({ frontend_origins: ['https://theirs.example.org'] })).status, 200);
+  await page.getByRole('switch', { name: 'Record executions of this trigger' }).click({ force: true });
+  await page.getByText(/: origins\. What you typed is still here/).waitFor();
+  await outdated.getByText('https://theirs.example.org').waitFor();
+  await page.getByText('https://mine.example.org').waitFor();
+  await outdated.getByRole('button', { name: 'Load what is saved' }).click();
+  await page.getByText('https://mine.example.org').waitFor({ state: 'detached' });
+  await page.getByText('https://theirs.example.org').waitFor();
   t.same(errors, []);
 });
 
