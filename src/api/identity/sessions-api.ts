@@ -158,7 +158,9 @@ export const logOut: Handle<typeof ownSessions.logOut, SessionsParts> = async (
   fromHere(request);
   const headers = await db.withTransaction(async client => {
     const closed = await cookies.close(client, request);
-    for (const { kind, userId } of closed.ended)
+    const admins = new Set(closed.ended.filter(s => s.kind === 'admin').map(s => s.userId));
+    // Administrators have a user session too: one logout is one entry.
+    for (const { kind, userId } of closed.ended.filter(s => s.kind === 'admin' || !admins.has(s.userId)))
       await appendAudit(client, await actorOfUser(client, userId, request), {
         action: `${kind}.logout`,
         objectType: 'user',
