@@ -72,9 +72,12 @@ export type SuggestedAccess = z.infer<typeof suggestedAccess>;
 const LIKE = 'a path like /profile or /items/:id';
 const SHOWN_CHARACTERS = 100;
 
+const shown = (value: unknown): string =>
+  JSON.stringify(typeof value === 'string' ? value.slice(0, SHOWN_CHARACTERS) : value);
+
 /** What is wrong with a path. */
 function pathMistake(path: string): string {
-  const text = JSON.stringify(path.slice(0, SHOWN_CHARACTERS));
+  const text = shown(path);
   if (!path.startsWith('/')) return `${text} does not begin with /; ${LIKE}`;
   if (path.includes('//')) return `${text} has an empty segment; ${LIKE}`;
   const [, braced] = /\{([^{}/]*)\}/.exec(path) ?? [];
@@ -115,7 +118,9 @@ const trigger = z.preprocess(
     const type = value.type === 'TriggerHTTP' ? 'http' : value.type === 'TriggerMessenger' ? 'messenger' : value.type;
     return { ...value, type };
   },
-  z.discriminatedUnion('type', [httpTrigger, messengerTrigger]),
+  z.discriminatedUnion('type', [httpTrigger, messengerTrigger], {
+    error: issue => (issue.code === 'invalid_union' ? 'must be "http" or "messenger"' : undefined),
+  }),
 );
 export type HttpTrigger = z.infer<typeof httpTrigger>;
 export type MessengerTrigger = z.infer<typeof messengerTrigger>;
@@ -201,6 +206,27 @@ function collisions(m: Manifest): FieldError[] {
   return errors;
 }
 
+/** Adds to a mistake what stands there, for an administrator who has the module and not its source. */
+function withValue(error: FieldError, manifest: unknown): FieldError {
+  const value = valueAt(manifest, error.pointer);
+  if (value === undefined || (typeof value === 'object' && value !== null)) return error;
+  const text = shown(value);
+  return error.message.startsWith(text) ? error : { ...error, message: `${text}: ${error.message}` };
+}
+
+/** What stands at a JSON pointer (RFC 6901); undefined where nothing does. */
+function valueAt(whole: unknown, pointer: string): unknown {
+  return pointer
+    .split('/')
+    .slice(1)
+    .map(name => name.replaceAll('~1', '/').replaceAll('~0', '~'))
+    .reduce<unknown>(
+      (at, name) =>
+        typeof at === 'object' && at !== null && Object.hasOwn(at, name) ? Reflect.get(at, name) : undefined,
+      whole,
+    );
+}
+
 /**
  * Turns the JSON of a `plugin.manifest` section (or of `plugin_describe`) into a manifest.
  *
@@ -222,7 +248,7 @@ export function parseManifest(
   if (JSON.stringify(value)?.includes('\\u0000'))
     return { ok: false, errors: [{ pointer: '', message: 'the manifest contains a NUL character' }] };
   const parsed = manifest.safeParse(value);
-  if (!parsed.success) return { ok: false, errors: fieldErrorsOf(parsed.error) };
+  if (!parsed.success) return { ok: false, errors: fieldErrorsOf(parsed.error).map(e => withValue(e, value)) };
   if (parsed.data.abi > ABI_NEWEST)
     return {
       ok: false,

@@ -232,6 +232,37 @@ t.test('what a manifest has and the host does not know is a finding, with what w
   t.equal(full.filter(f => f.rule === 'unknown-member').length, 20, 'as many as a person reads');
 });
 
+t.test('a refused manifest says what stands at the wrong place, and what would be right', async t => {
+  const trigger = { name: 'run', type: 'http', path: '/run', methods: ['GET'] };
+  const wrong: Array<[object, string]> = [
+    [{ id: 'Menu!' }, 'manifest /id: "Menu!": lower-case letters, digits, _ and -, at most 64'],
+    [{ version: 2 }, 'manifest /version: 2: must be a string'],
+    [{ version: null }, 'manifest /version: null: must be a string'],
+    [{ name: undefined }, 'manifest /name: is missing; it must be a string'],
+    [
+      { start: 'twice' },
+      'manifest /start: "twice": leave it out, or write "once": the start then runs at the upload alone',
+    ],
+    [{ triggers: {} }, 'manifest /triggers: must be a list'],
+    [{ triggers: [{ ...trigger, type: 'Http' }] }, 'manifest /triggers/0/type: "Http": must be "http" or "messenger"'],
+    [
+      { triggers: [{ ...trigger, path: 'run' }] },
+      'manifest /triggers/0/path: "run" does not begin with /; a path like /profile or /items/:id',
+    ],
+    [
+      { triggers: [{ ...trigger, name: 'r'.repeat(200) }] },
+      `manifest /triggers/0/name: "${'r'.repeat(100)}": letters, digits, _ . and - only, at most 64`,
+    ],
+  ];
+  for (const [members, expected] of wrong)
+    t.same(
+      refusals(withManifest(assemble(`(module ${GOOD})`), { ...manifestOf({}), ...members })).map(
+        f => `${f.where}: ${f.message}`,
+      ),
+      [expected],
+    );
+});
+
 t.test('a host function newer than the declared protocol is refused by name, an older protocol is served', async t => {
   const file = (abi: number): Uint8Array =>
     withManifest(assemble(`(module ${hostImports('file_read_into')} ${GOOD})`), manifestOf({ abi }));
