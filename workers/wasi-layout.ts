@@ -49,11 +49,11 @@ export const SUBSCRIPTION = {
   size: 48,
   userdata: 0,
   tag: 8,
-  /** Of a clock. */
+  /** Offset of the id of a clock. */
   clock: 16,
   timeout: 24,
   flags: 40,
-  /** Of a descriptor. */
+  /** Offset of a descriptor. */
   descriptor: 16,
 } as const;
 

@@ -25,7 +25,7 @@ export class WasiStdio {
   readonly #state: ExecutionState;
   readonly #guest: GuestMemory;
   readonly #open = [true, true, true];
-  /** What was written since the last newline, by descriptor. */
+  /** Bytes written since the last newline, by descriptor. */
   readonly #partial = ['', '', ''];
   /** Letters may be cut anywhere by writes and their vectors, so each descriptor has a decoder that keeps the first part of one. */
   readonly #decoders = [STDOUT, STDERR].map(() => new TextDecoder('utf-8', { ignoreBOM: true }));

@@ -41,7 +41,7 @@ export class DrawnWriter {
     this.#bytes += item.length;
   }
 
-  /** What follows a gap would be drawn in the place of what is missing. */
+  /** An item behind a gap would be drawn in the place of the missing one. */
   #end(): void {
     this.#bytes = DRAWN_BYTES_MAX;
   }
@@ -56,12 +56,12 @@ export class DrawnReader {
   readonly #clocks: [bigint[], bigint[]] = [[], []];
   /** The next reading of each clock. */
   readonly #at: [number, number] = [0, 0];
-  /** What a clock has read when its readings were used up: it goes on from there. */
+  /** The reading of a clock when its readings were used up: it goes on from there. */
   readonly #ahead: [bigint, bigint] = [0n, 0n];
   readonly #random: Uint8Array;
   #randomAt = 0;
 
-  /** What is no item ends it: a recording may come from anywhere. */
+  /** Anything that is no item ends it: a recording may come from anywhere. */
   constructor(drawn: Uint8Array) {
     const view = new DataView(drawn.buffer, drawn.byteOffset, drawn.byteLength);
     const random: Uint8Array[] = [];

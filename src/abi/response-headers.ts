@@ -65,7 +65,7 @@ export type CheckedHeaders =
   | {
       ok: true;
       flat: string;
-      /** What was left out, each with the reason. */
+      /** Headers that were left out, each with the reason. */
       dropped: string[];
     }
   | { ok: false; reason: string };

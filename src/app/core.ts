@@ -38,7 +38,7 @@ export type Core = {
   close(): Promise<void>;
 };
 
-/** What makes spans is loaded only where they are wanted: it takes time to load, and memory. */
+/** The library that makes spans is loaded only where they are wanted: it takes time to load, and memory. */
 async function openTracingOf({ values: v }: Config, log: Log): Promise<Tracing | null> {
   if (v['tracing.endpoint'] === '') return null;
   const { openTracing } = await import('../base/open-tracing.ts');

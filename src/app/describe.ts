@@ -8,7 +8,7 @@ import { refusal } from '../plugins/prepare-runnable.ts';
 import type { PluginRegistry } from '../plugins/registry.ts';
 import { outcomeReply } from '../triggers/outcome-reply.ts';
 
-/** What ends an execution without a fault of its module. */
+/** Ends of an execution that are no fault of its module. */
 const HOST_ENDS: ReadonlySet<OutcomeKind> = new Set([
   'no_slot',
   'queue_full',

@@ -46,7 +46,7 @@ export function composeExecution({ config, log, tracing }: Core, parts: Executio
   const budget = v['execution.memory_budget_mb'] * 1024 * 1024;
   const memory = new MemoryBudget(budget, processes);
   const dispatch = makeDispatch(parts.hostFunctions);
-  // What nothing reads is not counted.
+  // Counting is switched off where nothing reads the counts.
   const counts = v['metrics.port'] === 0 ? null : new ExecutionCounts();
   const calls = counts === null ? null : new Map<string, number>();
   const spans = tracing === null ? null : tracedExecutions(tracing);

@@ -24,7 +24,7 @@ export type Feature = {
   repeated?: readonly Repeated[];
   /** What it counts and measures, for `metrics.port`. */
   metrics?(): readonly Metric[] | Promise<readonly Metric[]>;
-  /** What of it waits for an administrator. */
+  /** Its things that wait for an administrator. */
   attention?(): Promise<readonly Attention[]>;
   /** Work that one host at a time does, and this process does now. */
   duties?(): readonly string[];
@@ -59,6 +59,6 @@ const unknownNow = (error: unknown): Attention[] => [
   { kind: 'check_failed', severity: 'bad', plugin: null, count: 1, detail: messageOf(error), since: null },
 ];
 
-/** What of all features waits for an administrator. */
+/** Collects from all features the things that wait for an administrator. */
 export const attentionOf = async (features: readonly Feature[]): Promise<Attention[]> =>
   (await Promise.all(features.map(f => f.attention?.().catch(unknownNow) ?? []))).flat();

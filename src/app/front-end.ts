@@ -60,7 +60,7 @@ export type FrontEndParts = Pick<Plugins, 'registry' | 'origins'> &
   Pick<Execution, 'execute'> &
   Pick<ComposedFiles, 'storeHealth'> & {
     routes: readonly Route[];
-    /** What of the features waits for an administrator. */
+    /** Collects the things of features that wait for an administrator. */
     attention(): Promise<readonly Attention[]>;
     siblings: Siblings;
     /** Another process listens on the port meanwhile, and new connections go there until `takeOver`. */
@@ -142,7 +142,7 @@ function tracingOf({ config, tracing }: Core) {
   return { tracing, trustsTraceOf: (peer: string) => trusted.includes(peer) };
 }
 
-/** What a change waits for until it is answered. */
+/** The waits of a change before it is answered. */
 const barrierOf = ({ changes }: Core, siblings: Siblings) => ({
   isCurrent: () => changes.isCurrent(),
   becomesCurrent: () => changes.becomesCurrent(),

@@ -125,7 +125,7 @@ function healthChecks(
     {
       name: 'writes',
       needed: false,
-      // What is wrong otherwise, the check before says.
+      // The check before says everything else that can be wrong.
       look: () => writeProblem(db).catch(() => null),
     },
     {

@@ -22,7 +22,7 @@ import type { Feature } from './feature.ts';
 import type { Siblings } from './siblings.ts';
 import { packSupport } from './support-parts.ts';
 
-/** What was found is the answer for this time. */
+/** How long a result is given again. */
 const DOCTOR_MS = 5000;
 
 /** What `doctor` looks at, loaded when an administrator asks for it; one look at a time, however many ask. */
@@ -48,7 +48,7 @@ export type HostsParts = Pick<Execution, 'executor'> & {
   connections(): number;
 };
 
-/** What this process uses of a processor between two calls. */
+/** Processor time this process uses between two calls. */
 function cpuMeter(): () => number {
   let [at, used] = [performance.now(), process.cpuUsage()];
   return () => {

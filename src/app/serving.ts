@@ -11,7 +11,7 @@ import { LinkedSiblings } from './siblings.ts';
 
 const GRACE_MS = 10_000;
 
-/** What is kept while another program takes the supervisor's place; null: nothing is. */
+/** Messages kept while another program takes the supervisor's place; null: none are kept. */
 let kept: ServingMessage[] | null = null;
 
 function tell(message: ServingMessage): void {
@@ -61,9 +61,9 @@ type Inbox = {
  */
 export function runServing(journal: string | undefined): void {
   const early: SupervisorMessage[] = [];
-  // Until it serves there is nothing to end in order.
-  // What it makes is for its own account: files of users, modules, what was received.
+  // Files are made for this account alone: those of users, modules, received messages.
   process.umask(0o077);
+  // Until it serves there is nothing to end in order.
   const inbox: Inbox = { early, hear: message => void early.push(message), left: () => process.exit(0) };
   process.on('message', (message: SupervisorMessage) => {
     if (hearOfSupervisor(message)) return;

@@ -13,7 +13,7 @@ export type Siblings = {
   readonly processes: number;
   /** Names this host in the database. */
   readonly hostId: number;
-  /** What this process may use of each plugin's slots; null: all of them. */
+  /** Share of each plugin's slots that this process may use; null: all of them. */
   readonly slots: SlotLeases | null;
   tell(message: Told): void;
   /** Resolves when the others have heard what was changed before the call, after a second in any case. */

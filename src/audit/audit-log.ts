@@ -90,7 +90,7 @@ export const AUDIT_ACTIONS = [
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
-/** What entries are about. */
+/** Kinds of objects that entries name. */
 export const AUDIT_OBJECTS = [
   'plugin',
   'trigger',

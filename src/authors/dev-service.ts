@@ -170,7 +170,7 @@ async function startStores({ directory, progress, settings }: DevOptions) {
   };
 }
 
-/** What the gate refuses, a line for each mistake. */
+/** Refusals of the gate, a line for each mistake. */
 function mistakesOf(error: unknown): unknown {
   if (!(error instanceof ServiceError) || error.code !== 'module_refused') return error;
   return new SourceMistakes((error.errors ?? []).map(e => `refusal: ${e.message}`).join('\n'));

@@ -19,7 +19,7 @@ export type TestFile = {
   mime_type: string;
   file_type: string;
   bytes: Uint8Array;
-  /** Who has uploaded it: only HTTP requests of this user read it. Without it, it is the plugin's own. */
+  /** The user who has uploaded it: only HTTP requests of this user read it. Without it, it is the plugin's own. */
   user?: number | bigint | null;
   /** When its time to live ends, in ms. */
   ends?: number;
@@ -74,7 +74,7 @@ class MemoryKv {
   /** When values end, in ms; those without a time to live are left out. */
   readonly #ends = new Map<string, number>();
 
-  /** What has not ended. */
+  /** Values whose time to live has not ended. */
   get values(): Map<string, Uint8Array> {
     const now = Date.now();
     for (const [key, end] of this.#ends)

@@ -48,7 +48,7 @@ export function readRecording(text: string, from: string): RecordedExecution {
 }
 
 export type Replay = {
-  /** What is different, one line each; empty when it ran as it did then. */
+  /** Differences, one line each; empty when it ran as it did then. */
   differences: string[];
   /** Whether it failed then and ends well now. */
   isMended: boolean;
@@ -178,7 +178,7 @@ class Player {
       this.differs(`host call ${this.#next + k + 1}: then ${callText(name, values)}, now not made`);
   }
 
-  /** What was asked then and is not any more. */
+  /** Reports the host calls of then that are not made any more. */
   end(): void {
     this.#skip(this.#calls.length);
   }

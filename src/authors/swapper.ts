@@ -89,7 +89,7 @@ export class Swapper {
     return this.#run(this.#swap());
   }
 
-  /** What comes meanwhile is taken up behind it. */
+  /** A change that comes meanwhile is taken up behind it. */
   #run(work: Promise<void>): Promise<void> {
     this.#running = work.finally(() => {
       this.#running = null;
@@ -175,7 +175,7 @@ export class Swapper {
     clearTimeout(this.#resting);
     clearTimeout(this.#changed);
     await this.#watcher?.close();
-    // What is being installed needs the service.
+    // An installation under way needs the service.
     this.#again = false;
     await this.#running;
   }

@@ -14,7 +14,7 @@ export type RoleAnswer = { role: GraphRole; held: boolean };
 export type CommandDecision = {
   allowed: boolean;
   reason: 'open' | 'allowed' | 'disabled' | 'unknown_user' | 'roles' | 'policy' | 'policy_failed' | 'unavailable';
-  /** What is unavailable, or why the policy failed; otherwise empty. */
+  /** The store that is unavailable, or why the policy failed; otherwise empty. */
   detail: string;
   roles: readonly RoleAnswer[];
   /** Null if the policy was not evaluated, or there is none. */

@@ -9,7 +9,7 @@ const objectOf = ({ permission, resourceId, resourceType }: GraphCheck): string 
 /** Objects whose users are kept; checks of further ones are asked one by one. */
 const OBJECTS_MAX = 1000;
 
-/** What one evaluation knows. There is one for each user and policy, so it is made of little. */
+/** The facts of one evaluation. There is one for each user and policy, so it is made of little. */
 class Memo implements GraphMemo {
   readonly #known: ReadonlyMap<string, ReadonlySet<string>>;
   #answers: Map<string, boolean> | null = null;

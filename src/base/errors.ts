@@ -158,7 +158,7 @@ export class OperatorError extends Error {
   override readonly name: string = 'OperatorError';
   /** With which a command ends. */
   readonly exitCode: number = 1;
-  /** What a program may want to know in addition to the text. */
+  /** Members for programs, in addition to the text. */
   readonly facts: Readonly<Record<string, unknown>> = {};
 }
 
@@ -185,7 +185,7 @@ export function notCurrent(headers: ReadonlyArray<readonly [string, string]> = [
 /**
  * The text of a thrown value, for logs: libraries also throw objects that are not errors, and errors without a text.
  */
-/** What an error is called where its text must not stand. */
+/** The name of an error where its text must not stand. */
 export const errorCodeOf = (error: unknown): ErrorCode => (error instanceof ServiceError ? error.code : 'internal');
 
 export function messageOf(error: unknown): string {

@@ -84,7 +84,7 @@ export class Feed<Row extends { id: number }, Filter> {
       this.#watchers.delete(watcher);
       stream.push(null);
     }, LIMITS.eventStreamMs);
-    // What is written to a stream that has ended meanwhile is not missed: its client comes back.
+    // Lines for a stream that has ended meanwhile are not missed: its client comes back.
     stream.on('error', () => {});
     stream.on('close', () => {
       clearTimeout(over);

@@ -32,7 +32,7 @@ const LEVELLED = { [PINO_METADATA]: true, lastLevel: 30 };
 
 /** Bytes of lines that wait while standard output is not read; further lines are dropped and counted. */
 const WAITING_BYTES_MAX = 1024 * 1024;
-/** What is written at a time; a pipe takes that much. */
+/** Bytes written at a time; a pipe takes that many. */
 const CHUNK_BYTES = 64 * 1024;
 /** How soon it is tried again when standard output takes nothing. */
 const RETRY_MS = 50;

@@ -1,6 +1,6 @@
 import { isJson, type JsonMask, maskJson } from './mask-json.ts';
 
-/** What is written in the place of a secret. */
+/** Stands in the place of a secret. */
 export const MASKED = '(hidden)';
 
 /** Names of what carries credentials: fields of forms, members of JSON, columns; and headers. */

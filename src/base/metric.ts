@@ -31,7 +31,7 @@ const valuesOf = (values: number | readonly Value[]): Metric['values'] =>
     ? [{ value: values, labels: {} }]
     : values.map(([labels, value]) => ({ value, labels: { ...labels } }));
 
-/** What only grows; its name ends with `_total`. */
+/** A counter; its name ends with `_total`. */
 export const counter = (name: string, help: string, values: number | readonly Value[]): Metric => ({
   name,
   help,

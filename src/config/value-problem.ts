@@ -11,7 +11,7 @@ export function shown(value: unknown, isSecret: boolean): string {
 
 const TYPES: Readonly<Record<string, string>> = { string: 'text', number: 'a number', boolean: 'true or false' };
 
-/** What would be right, for a check that does not say it itself. */
+/** The right form of a value, for a check that does not say it itself. */
 function wanted(issue: z.core.$ZodIssue, value: unknown, isSecret: boolean): string {
   if (issue.message.startsWith('must ')) return issue.message;
   if (issue.code === 'invalid_value') return `must be one of ${issue.values.join(', ')}`;

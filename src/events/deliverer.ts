@@ -124,7 +124,7 @@ export class EventDeliverer {
       const target = await findTarget(db, secrets, line.subscriptionId);
       if (target === undefined || ended.aborted || performance.now() > until) return;
       const { retryAfterMs, status, why } = await this.#post(target, event, ended);
-      // What is cut off by our own end is no failure of the subscriber's.
+      // A request that our own end cuts off is no failure of the subscriber's.
       if (status === null && ended.aborted) return;
       if (isTaken(status) && status !== null) {
         await setDelivered(db, line.subscriptionId, event.id, status);

@@ -321,7 +321,7 @@ export class Executor<C> implements SlotUser {
     this.#memoryCheckAt = now + MEMORY_CHECK_MS;
     // The memory of an ended thread must be free before another thread is chosen.
     if (this.#pool.killing || !this.#options.memory.isExceeded) return -1;
-    // What is only kept for later goes first.
+    // Memory that is only kept for later goes first.
     if (now >= this.#giveUpAt) {
       this.#giveUpAt = now + GIVE_UP_AGAIN_MS;
       this.#memoryCheckAt = now + GIVE_UP_MS;

@@ -84,7 +84,7 @@ export class RunQueues {
       line.open(now, this.#slots.countOf(pluginId), this.#slots.isWatched(pluginId));
       line.place = this.#open.push(line) - 1;
     }
-    // What another execution waits for must not wait itself.
+    // An execution that another one waits for must not wait itself.
     const isLate = !isAwaited && this.#lateUntil.size > 0 && (this.#lateUntil.get(`${pluginId}\0${caller}`) ?? 0) > now;
     const admitted = line.admit(caller, now, this.#limits.waitingPerCallerMax, isLate);
     if (admitted === undefined) return 'waitingPerCallerMax';

@@ -40,7 +40,7 @@ export const EVERY_SLOT: Slots = { countOf: () => EVERY, isWatched: () => false,
 const isSame = (a: readonly string[], b: readonly string[]): boolean =>
   a.length === b.length && a.every(caller => b.includes(caller));
 
-/** What is not as usual with the slots of one plugin. */
+/** Slots of one plugin that are not as usual. */
 type Lease = {
   mask: number;
   /** Slots asked back by the broker, on which executions may still run; not part of `mask` any more. */

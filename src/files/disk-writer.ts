@@ -3,7 +3,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { tooLarge } from '../base/errors.ts';
 
-/** What is hashed, which takes a quarter of a millisecond of the main thread, and written at once. */
+/** Size of the pieces that are hashed, which takes a quarter of a millisecond of the main thread, and written at once. */
 const BUFFER_BYTES = 256 * 1024;
 /** Buffers of one upload. Together they hold what the server reads from a socket at once, and as much again. */
 const BUFFERS_MAX = 5;

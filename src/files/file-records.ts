@@ -301,7 +301,7 @@ export async function readUsageOfAll(
   };
 }
 
-/** What names this installation in a store it may share with others. */
+/** The name of this installation in a store it may share with others. */
 export async function readInstallationId(db: Queryable): Promise<string> {
   const { rows } = await db.query<{ id: string }>('SELECT id FROM installation');
   if (rows[0] === undefined) throw new Error('the table "installation" is empty; it was made with one row');

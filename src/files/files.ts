@@ -162,7 +162,7 @@ export class Files {
       throw new ServiceError('upload_mismatch', `what was uploaded ${finished.what}; upload it again`);
     const ready = await setReady(this.#options.db, id, finished.digest, null);
     if (ready !== undefined) {
-      // What is left of the upload has no use; should this fail, cleaning does it.
+      // The rest of the upload has no use; should this fail, cleaning removes it.
       await storage.settle(ready).catch((error: unknown) => this.report(error, 'removing what was uploaded'));
       return ready;
     }

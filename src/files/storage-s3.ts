@@ -27,7 +27,7 @@ export type S3Options = {
   secretAccessKey: string;
   /** `host/bucket/key` instead of `bucket.host/key`. */
   pathStyle: boolean;
-  /** What every key begins with, this installation's own. */
+  /** Prefix of every key, this installation's own. */
   prefix: string;
   /** How long the store may take to answer anything but a copy. */
   requestMs?: number;
@@ -57,7 +57,7 @@ function statusOf(error: unknown): number {
     : 0;
 }
 
-/** What the store said, as a refusal; null when it said that there is no such object. */
+/** The error of the store, as a refusal; null when it said that there is no such object. */
 async function ask<T>(call: Promise<T>): Promise<T | null> {
   try {
     return await call;
@@ -176,7 +176,7 @@ export function openS3Storage(o: S3Options): S3Storage {
         }),
       );
       if (copied === null) return { kind: 'missing' };
-      // What lies in its final place is looked at once more: a store may not know the condition above.
+      // The object in its final place is looked at once more: a store may not know the condition above.
       const moved = await head(final(file.id, attempt));
       if (copied === 'changed' || moved?.ETag === undefined || moved.ContentLength !== file.size)
         return { kind: 'different', what: 'changed while it was taken over' };

@@ -45,7 +45,7 @@ const BROTLI_QUALITY = 5;
 /** Smaller files gain nothing. */
 const PACKED_FROM_BYTES = 512;
 
-/** What is text inside; the others are packed already. */
+/** Types that are text inside; the others are packed already. */
 const COMPRESSIBLE =
   /^(text\/|application\/(javascript|json|manifest\+json|xml|wasm|[\w.-]+\+(json|xml))|image\/(svg\+xml|bmp|x-icon|vnd\.microsoft\.icon)|font\/(ttf|otf))/;
 

@@ -1,6 +1,6 @@
 import { counter, Durations, histogram, type Metric } from '../base/metric.ts';
 
-/** What a path belongs to: few labels, whatever clients ask for. */
+/** Labels of paths: few, whatever clients ask for. */
 const KINDS = [
   ['trigger', '/api/triggers/'],
   ['api', '/api/'],

@@ -30,7 +30,7 @@ Reflect.deleteProperty(HeaderRecord.prototype, 'constructor');
 
 /** Answered without a length, which the library leaves out only when it gets no arguments. */
 const NO_BODY = new Set([204, 304]);
-/** What the library holds back of an answer until a handler returns. */
+/** Bytes of an answer that the library holds back until a handler returns. */
 const CORK_BYTES = 16 * 1024;
 const LINGER_MS = 250;
 
@@ -135,7 +135,7 @@ export class Exchange implements TriggerExchange {
       if (body === null) done(error);
     });
     this.#res.onData((chunk, isLast) => {
-      // What comes behind the answer is read and dropped: the response may not be touched any more.
+      // The body behind the answer is read and dropped: the response may not be touched any more.
       if (body === null && !this.#open) return;
       if (body === null && isLast && chunk.byteLength <= REQUEST_LIMITS.bodyInlineBytesMax) {
         share.unwatch();
@@ -150,7 +150,7 @@ export class Exchange implements TriggerExchange {
     });
   }
 
-  /** What the body of this request takes of the host, until the reply. */
+  /** Bytes that the body of this request takes of the host, until the reply. */
   openShare(): IntakeShare {
     this.#share ??= this.#intake.open(() => this.remoteAddr);
     return this.#share;

@@ -114,7 +114,7 @@ export class Intake {
   }
 }
 
-/** What one body takes, until it is released. */
+/** Bytes that one body takes, until it is released. */
 export class IntakeShare {
   readonly #intake: Intake;
   readonly #address: () => string;

@@ -32,7 +32,7 @@ export class RequestBody {
     if (this.#failed === null) this.#came(new Uint8Array(chunk));
     // Several chunks may come out of one read of the socket, the last one after a pause.
     if (isLast && this.#failed === null) this.#resume();
-    // Who has failed was answered, or will be: the response may not be touched any more.
+    // A failed exchange was answered, or will be: the response may not be touched any more.
     else if (this.#failed === null && (this.#waiting > 0 || this.#take === null)) this.#pause();
     this.#settleIfDone();
   }

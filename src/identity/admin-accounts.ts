@@ -245,7 +245,7 @@ export async function holdPassword(client: Queryable, userId: number, hash: stri
   return rowCount === 1;
 }
 
-/** What changes with every change of the password and tells nothing of it; undefined without an account. */
+/** A value that changes with every change of the password and tells nothing of it; undefined without an account. */
 export async function markOfCredentials(db: Queryable, userId: number): Promise<string | undefined> {
   const { rows } = await db.query<{ password_hash: string }>(
     'SELECT password_hash FROM admin_credentials WHERE global_user_id = $1',

@@ -93,7 +93,7 @@ export type LoginRequest = {
   stranger: Actor;
 };
 
-/** What a login has come to: sessions, or the question for the second factor. */
+/** Outcome of a login: sessions, or the question for the second factor. */
 export type LoginStep<Opened, Asked> = { opened: Opened } | { asked: Asked };
 
 const hasLapsed = ({ mustChangePassword, temporaryUntil }: AdminAccount): boolean =>
@@ -144,7 +144,7 @@ export async function logIn<Opened, Asked>(
   throw wrong();
 }
 
-/** Who is counted as the caller of a login: the browser if the account knows it, otherwise the address. */
+/** The key under which attempts are counted: the browser if the account knows it, otherwise the address. */
 function callerOf(address: string, userId: number | undefined, browserOf: LoginRequest['browserOf']) {
   const browser = userId === undefined ? null : browserOf(userId);
   return { browser, caller: browser === null ? `address ${networkOf(address)}` : `browser ${browser}` };

@@ -10,7 +10,7 @@ type Hashes = { secretSha256: Buffer; oldSecretSha256?: Buffer | null; oldSecret
 
 export type BearerTableOptions = {
   name: 'user_tokens' | 'service_keys' | 'admin_keys';
-  /** What of a row `t` makes the credential; the hashes of its secrets are not in it. */
+  /** Columns of a row `t` that make the credential, without the hashes of its secrets. */
   columns: string;
   /** Whether its secrets can be rotated, so that an old one is valid for a while. */
   rotates: boolean;
@@ -68,7 +68,7 @@ export class BearerTable<Credential extends BearerCredential> {
   }
 }
 
-/** What is verified travels with the request: the hashes stay here. */
+/** The credential travels with the request; the hashes stay here. */
 function withoutHashes<Credential extends BearerCredential>(row: Credential & Hashes): Credential {
   const credential: Credential & Partial<Hashes> = { ...row };
   delete credential.secretSha256;

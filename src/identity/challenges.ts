@@ -15,7 +15,7 @@ export type Challenge = {
   userId: number;
   /** What the answer must fit: a WebAuthn challenge, or the secret of an authenticator app that is not confirmed yet. */
   text: string;
-  /** What must be unchanged: a hash over the stored password, or the session. */
+  /** A hash over the stored password, or the session: the challenge is void once it changes. */
   boundTo: Buffer;
   failures: number;
 };

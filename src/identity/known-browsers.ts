@@ -49,7 +49,7 @@ export class KnownBrowsers {
     return known?.user === userId ? known.id : null;
   }
 
-  /** Who has logged in last with a browser; null for any other value. */
+  /** The user who has logged in last with a browser; null for any other value. */
   lastLogin(cookie: string, nowMs: number): LastLogin | null {
     const known = this.#read(cookie, nowMs);
     if (known === null) return null;

@@ -10,7 +10,7 @@ const LETTERS = 'abcdefghjkmnpqrstuvwxyz23456789';
 
 const group = (): string => Array.from({ length: 5 }, () => LETTERS[randomInt(LETTERS.length)]).join('');
 
-/** What people type: capitals, spaces and a missing dash change nothing. */
+/** Normalizes a typed code: capitals, spaces and a missing dash change nothing. */
 const plain = (code: string): string => code.toLowerCase().replace(/[^a-z0-9]/g, '');
 const hashOf = (code: string): Buffer => sha256(plain(code));
 

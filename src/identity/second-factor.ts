@@ -38,7 +38,7 @@ export const isNone = ({ passkeys, totpSince }: SecondFactor): boolean => passke
 /** An answer in the second half of a login. */
 export type SecondAnswer = { code: string } | { recovery_code: string } | { passkey: UseResponse };
 export type SecondMethod = 'passkey' | 'totp' | 'recovery_code';
-/** What may stand for the password itself; a code of six digits can be guessed. */
+/** Proofs that may replace the password itself; a code of six digits can be guessed. */
 export type PasswordlessMethod = Exclude<SecondMethod, 'totp'>;
 
 /**

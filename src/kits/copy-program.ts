@@ -63,7 +63,7 @@ const KITS = [
   'sdk/assemblyscript/README.md',
 ];
 
-/** What a sample that was built or tried in its place has left there. */
+/** Folders that building or trying a sample in its place has left there. */
 const BUILT = /[/\\]examples[/\\][^/\\]+[/\\](kit|build|target|node_modules|\.plugin-host)$/;
 
 /** Copies a file; sources lose their types, in place, so that a line keeps its number. */

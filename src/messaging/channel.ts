@@ -22,7 +22,7 @@ export type IncomingMessage = {
   /** The channel's own; a repeated one is the same message. */
   updateId: string;
   chatId: string;
-  /** Who wrote. */
+  /** The sender. */
   accountId: string;
   isPrivate: boolean;
   text: string;

@@ -2,7 +2,7 @@ import { parseBoundedJson } from '../base/bounded-json.ts';
 import { messageOf } from '../base/errors.ts';
 import { retryAfterMs } from '../base/retry-after.ts';
 
-/** What an API answers is small. */
+/** Answers of an API are small. */
 const ANSWER_BYTES_MAX = 4 * 1024 * 1024;
 
 /** The way to messengers: requests that reach only addresses they may (docs/SECURITY.md "Outgoing connections"). */

@@ -156,7 +156,7 @@ export class MessageSender {
     let begun = 0;
     for (const message of due) {
       const waitMs = pace.waitMs();
-      // What is more urgent by then is listed first.
+      // A more urgent message that has come by then is listed first.
       if (waitMs > LIMITS.messengerIdleMs || ended.aborted) break;
       if (waitMs > 0) await sleep(waitMs);
       pace.take(message.chatId);
@@ -192,7 +192,7 @@ export class MessageSender {
       }
       if (parts.length === 0) await setEnded(db, m.id, 'sent', 'there was nothing in it');
     } catch (error) {
-      // What was not noted is settled before anything else is sent.
+      // Sends that were not noted are settled before anything else is sent.
       turn.isUnsettled = true;
       onError(error, 'sending a message');
     }
@@ -243,13 +243,13 @@ export class MessageSender {
     }
   }
 
-  /** What is on its way ends; the rest stays queued. */
+  /** Sends under way end; the rest stays queued. */
   async close(): Promise<void> {
     await Promise.all([...this.#loops.values()].map(loop => loop.close()));
   }
 }
 
-/** What VK tells repeated parts by: 31 bits, never 0. */
+/** The number by which VK tells repeated parts: 31 bits, never 0. */
 const partNumber = (messageId: number, part: number): number => ((messageId * 64 + part) % 2_147_483_647) + 1;
 
 /** How fast a channel may be used: all of it, and each chat. */

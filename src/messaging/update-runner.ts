@@ -54,7 +54,7 @@ export class UpdateRunner {
     this.kick(chat);
   }
 
-  /** What is under way ends; the rest stays for the next start. */
+  /** Updates under way end; the rest stays for the next start. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await Promise.all(this.#running.values());

@@ -34,7 +34,7 @@ import {
 
 type Delivery = { kind: 'delivered'; entries: number; refused: number };
 
-/** What one turn of the deliverer came to. */
+/** Outcome of one turn of the deliverer. */
 export type CycleResult =
   | Delivery
   /** Nothing may go now; the first that waits for its time has it in `nextMs`. */
@@ -52,7 +52,7 @@ const READS_AT_ONCE = 16;
 /** How often at most a deliverer with nothing to deliver looks where the store stands. */
 const LOOK_MS = 1500;
 
-/** What preparing a store came to. */
+/** Outcome of preparing a store. */
 export type Prepared = {
   /** Whether it was filled now. */
   filled: boolean;
@@ -62,7 +62,7 @@ export type Prepared = {
   token: string;
   /** Why a store that has a schema does not take ours; empty when it does. */
   schemaRefused: string;
-  /** What the store refuses: a mistake of ours. */
+  /** Tuples that the store refuses: a mistake of ours. */
   rejected: RejectedTuples;
 };
 
@@ -231,7 +231,7 @@ export class Deliverer {
     }
   }
 
-  /** What the store refuses, because of a mistake of ours, is left out: all others need not wait for it. */
+  /** Tuples that the store refuses, because of a mistake of ours, are left out: all others need not wait for them. */
   async #fillWith(store: DeliveryStore, all: readonly Tuple[], rejected: RejectedTuples): Promise<void> {
     const tuples = all.filter(tuple => !rejected.isHopeless(tuple));
     if (tuples.length === 0) return;
@@ -307,7 +307,7 @@ export class Deliverer {
     const found = await readNamed(store, entries);
     const { taken, updates } = netUpdates(entries, found, MOVING_UPDATES_MAX);
     const done = entries.slice(0, taken);
-    // What changes nothing is not written.
+    // A write that changes nothing is left out.
     const { position, token } =
       updates.length === 0 ? { position: null, token: '' } : await this.#fence.deliver(store, updates, done);
     await markDelivered(client, done, deliveredOf(token, updates), position);
@@ -324,7 +324,7 @@ export class Deliverer {
   }
 }
 
-/** What of the line may go now; scanned beyond what waits. */
+/** Entries of the line that may go now; scanned beyond those that wait. */
 async function readDue(client: Queryable): Promise<{ due: OutboxEntry[]; nextMs: number | null }> {
   const busy = new Set<string>();
   const due: OutboxEntry[] = [];

@@ -10,7 +10,7 @@ import { type DeliveryStore, isRefusal, newestRevision } from './fenced-store.ts
 import { readMirror, readWanted } from './mirror.ts';
 import { markDelivered, readPendingKeys } from './stream.ts';
 
-/** What the store and the database do not have in common. */
+/** Tuples that only the store or only the database has. */
 export type Drift = {
   /** In the database, not in the store: a user lacks a right. */
   missing: Tuple[];
@@ -87,7 +87,7 @@ async function drift(parts: DriftParts, store: DeliveryStore, repairedBy: Actor 
   return found;
 }
 
-/** What store and mirror do not have in common; what is delivered meanwhile may be among it. */
+/** Tuples that only the store or only the mirror has; those delivered meanwhile may be among them. */
 async function readBoth(
   { db, schema }: DriftParts,
   store: DeliveryStore,

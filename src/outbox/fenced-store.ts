@@ -6,7 +6,7 @@ import type { Tuple } from '../graph/tuple.ts';
 import type { OutboxEntry } from './plan.ts';
 import { knowsEntry, type StreamPosition, type StreamState, saveOwner } from './stream.ts';
 
-/** What of the graph store a deliverer needs. */
+/** The calls of the graph store that a deliverer needs. */
 export type DeliveryStore = Pick<
   GraphStore,
   'isOurs' | 'read' | 'pages' | 'revision' | 'write' | 'readSchema' | 'writeSchema'
@@ -89,7 +89,7 @@ export class StoreFence {
     );
   }
 
-  /** What came of a write that was not answered is unknown: with the next epoch it can no longer come late. */
+  /** Whether a write without an answer has arrived is unknown: with the next epoch it can no longer come late. */
   drop(): void {
     this.#epoch = null;
   }

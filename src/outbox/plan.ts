@@ -7,7 +7,7 @@ export type OutboxEntry = {
   operation: 'TOUCH' | 'DELETE' | 'DELETE_BY_OBJECT' | 'DELETE_BY_SUBJECT' | 'REPLACE';
   tuples: readonly Tuple[];
   filter: TupleFilter | null;
-  /** What the filter named when the entry was queued; null when that is not known. */
+  /** Tuples that the filter named when the entry was queued; null when that is not known. */
   removed: readonly Tuple[] | null;
   keys: readonly string[];
   attempts: number;

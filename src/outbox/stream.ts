@@ -23,7 +23,7 @@ export type StreamState = {
   failures: number;
   /** Mark of the store that is delivered to; null before the first. */
   store: string | null;
-  /** What the store was last told; null before the first delivery. */
+  /** The position the store was last told; null before the first delivery. */
   position: StreamPosition | null;
 };
 
@@ -172,7 +172,7 @@ export async function areSettled(db: Queryable, firstId: number, lastId: number)
   return rows[0]?.settled ?? false;
 }
 
-/** What the line names, as `type:id`. */
+/** The objects that the line names, as `type:id`. */
 export async function readPendingKeys(db: Queryable): Promise<Set<string>> {
   const { rows } = await db.query<{ key: string }>(
     'SELECT DISTINCT unnest(keys) AS key FROM authz_outbox WHERE processed_at IS NULL AND dead_at IS NULL',
@@ -250,7 +250,7 @@ async function noteDelivered(
 
 const notice = z.object({ token: z.string(), users: z.array(z.string()).nullable() });
 
-/** What cannot be read, as another release may write it, means that everything may have changed. */
+/** A value that cannot be read, as another release may write it, means that everything may have changed. */
 export function parseDelivered(text: string): Delivered {
   try {
     return notice.parse(JSON.parse(text));

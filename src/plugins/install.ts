@@ -305,7 +305,7 @@ export class PluginInstaller {
   /** @throws ServiceError `validation_failed` where signatures are required and this version has none that counts */
   #requireSigned(version: VersionRow, plugin: PluginRow): void {
     const { requiresSignature, trustedKeys } = this.#parts;
-    // What runs already may be configured again.
+    // The version that runs already may be configured again.
     if (!requiresSignature || version.id === plugin.installedVersionId) return;
     requireTrusted(this.signer(version), version.frontend, trustedKeys);
   }
@@ -397,7 +397,7 @@ export class PluginInstaller {
       const back = { ...version, databases: openSecrets(secrets, version).databases };
       const found = await this.#widening(client, plugin, before, back, plan, access);
       check(found);
-      // What it is and asks for was accepted when it was installed; who may call it may have changed since.
+      // Its requirements were accepted when it was installed; who may call it may have changed since.
       const { acceptPublic, acceptWidening: given } = access;
       const widening = given === true ? given : [...given, 'frontend', 'html'];
       const accepted = { permissions: true as const, public: acceptPublic, widening };

@@ -6,7 +6,7 @@ import { lockNamedForTransaction } from '../db/locks.ts';
 
 const PART_BYTES = 1024 * 1024;
 
-/** What belongs to no version is kept that long: its version may be about to be stored. */
+/** Contents that belong to no version are kept that long: a version may be about to be stored. */
 const ORPHAN_MINUTES = 60;
 
 /** The digests that versions name: of the upload, of what runs, and of the frontend. */

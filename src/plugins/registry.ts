@@ -73,7 +73,7 @@ export type RegistryParts = {
   storage: ModuleStorage;
   /** The separate origin of a plugin's pages, or null if they share the origin of the service. */
   ownOrigin: (pluginId: string) => string | null;
-  /** What compiled modules may take together. */
+  /** Bytes that compiled modules may take together. */
   compiledBytesMax: number;
 };
 

@@ -50,7 +50,7 @@ export type Upgrade = {
 
 /** What protected a trigger that the other does not have; null when the other lets in no one new. */
 function lost(before: TriggerSettings, after: TriggerSettings): string | null {
-  // What becomes public has a list of its own, and what was public had nothing to lose.
+  // A trigger that becomes public stands in a list of its own, and a public one had nothing to lose.
   if (!after.enabled || isPublic(after) || isPublic(before)) return null;
   if (!before.enabled) return 'was disabled';
   if (before.policyExpression !== '' && after.policyExpression !== before.policyExpression)
@@ -144,7 +144,7 @@ export function wideningOf(upgrade: Upgrade): Widening[] {
   return found;
 }
 
-/** What an administrator has confirmed. `true`: all of it. */
+/** Widenings that an administrator has confirmed. `true`: all of them. */
 export type Accepted = {
   permissions: true | readonly string[];
   /** Triggers that become public. */

@@ -114,7 +114,7 @@ export async function buildProject(project: Project): Promise<BuiltProject> {
   const { findings } = inspectModule(built.module);
   const refusals = findings.filter(f => f.level === 'refusal');
   if (refusals.length > 0) throw new SourceMistakes(refusals.map(findingLine).join('\n'));
-  // What the start does is known once it runs, at the upload.
+  // How the start behaves is known once it runs, at the upload.
   const told = withoutTold(
     findings.filter(f => f.rule !== 'start'),
     built.warnings,

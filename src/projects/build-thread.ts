@@ -10,7 +10,7 @@ import type { Language } from './project.ts';
 
 export type BuildOrder = { language: Language; entry: string };
 
-/** What was built; or what is wrong with the sources, one line each; or with this installation. */
+/** The module; or mistakes in the sources, one line each; or a problem of this installation. */
 export type BuildAnswer =
   | { kind: 'built'; module: Uint8Array; warnings: string[] }
   | { kind: 'mistakes'; text: string }

@@ -144,7 +144,7 @@ const takenOf = (rows: string): string => `(SELECT array_agg(n ORDER BY k) FROM 
   SELECT sum(t.n)::float8 AS n, t.k FROM trigger_activity a, unnest(a.taken) WITH ORDINALITY AS t (n, k)
   WHERE ${rows} GROUP BY t.k) AS added) AS taken`;
 
-/** What was counted, oldest first. Steps in which nothing ended are left out. */
+/** Counts by step, oldest first. Steps in which nothing ended are left out. */
 export async function readActivity(
   db: Queryable,
   { plugin, trigger }: ActivityOf,
@@ -268,7 +268,7 @@ export function quantile(taken: readonly number[], share: number): number | null
     if (below + n >= rank && n > 0) {
       const low = k === 0 ? 0 : (BOUNDS_MS[k - 1] ?? 0);
       const high = BOUNDS_MS[k];
-      // What took longer than the last bound has no upper one.
+      // Durations beyond the last bound have no upper one.
       return high === undefined ? low : low + ((rank - below) / n) * (high - low);
     }
     below += n;

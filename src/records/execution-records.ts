@@ -26,7 +26,7 @@ export type ExecutionRecord = {
   log: LogLine[];
   /** The policy verdict with all graph checks it made; null without a policy. */
   decision: object | null;
-  /** What runs it again, as JSON; left out or null where it was not recorded. */
+  /** The recording, as JSON, with which it can run again; left out or null where it was not recorded. */
   recording?: Buffer | null;
 };
 

@@ -143,7 +143,7 @@ export class Recording {
     const data = result.handedOver ?? result.data;
     for (const value of [...args, data, body]) if (isLong(value)) this.#bytes += value.length;
     if (this.#bytes > LIMITS.recordingBytesMax) return result;
-    // What is handed over goes to another thread, and leaves nothing here.
+    // Transferred buffers go to the other thread, and leave nothing here.
     const kept = result.handedOver === undefined ? data : Uint8Array.from(result.handedOver);
     this.#calls.push({
       name,

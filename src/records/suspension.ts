@@ -18,9 +18,9 @@ const details = z.object({
   version: z.string().nullable(),
   crashes: z.array(crash),
 });
-/** What belongs to a reason, for pages that say it in words of their own. */
+/** Facts that belong to a reason, for pages that word it themselves. */
 export type SuspensionDetails = {
-  /** What the last failed execution of a trigger said; null for versions. */
+  /** Message of the last failed execution of a trigger; null for versions. */
   failure: string | null;
   /** The version that was running in the crashes; null for triggers. */
   version: string | null;

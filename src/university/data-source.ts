@@ -19,7 +19,7 @@ export type Taker = {
   take(record: unknown): Promise<void>;
   /** From here on the list may be given again. */
   mark(): Promise<void>;
-  /** What was given since the last mark is void. */
+  /** Records given since the last mark are void. */
   rewind(): Promise<void>;
 };
 

@@ -199,7 +199,7 @@ export function httpSource(options: HttpSourceOptions): DataSource {
         if (seen.size === 1) return { kind: 'not_offered' };
         throw new SourceError(`page ${seen.size} of ${first.pathname} is not there`);
       }
-      // What the first of several pages says tells nothing of the others.
+      // The tag of the first of several pages tells nothing of the others.
       bookmark = { url: first.href, etag: page.etag, lastModified: page.lastModified };
       url = page.next;
     }

@@ -49,7 +49,7 @@ export type ImportedType = {
   updated: number;
   deactivated: number;
   failed: number;
-  /** What the list would do that the brake has stopped; null where it has not. */
+  /** Changes of the list that the brake has stopped; null where it has not. */
   brake: Brake | null;
   problem: string | null;
   startedAt: string | null;
@@ -177,7 +177,7 @@ export async function addImportErrors(
      SELECT $1, $2, g.index, g.external_id, g.field, g.code, g.message
        FROM jsonb_to_recordset($3::jsonb) AS g (index int, external_id text, field text, code text, message text)
       LIMIT greatest(0, $4 - (SELECT count(*) FROM university_import_errors WHERE import_id = $1))`,
-    // What was wrong may be a text that the database cannot hold.
+    // The error itself may be a text that the database cannot hold.
     [importId, type, JSON.stringify(errors, storable), LIMITS.importErrorsKept],
   );
 }
@@ -222,7 +222,7 @@ export type EndingRecord = { externalId: string; name: string | null };
 
 const PERSON_NAME = "concat_ws(' ', p.last_name, p.first_name, p.middle_name)";
 
-/** What people call a record: a name, or whose it is. */
+/** The name of a record for people: a name, or whose it is. */
 function nameSql(entity: Entity): string {
   if (entity.type === 'person') return PERSON_NAME.replaceAll('p.', 't.');
   if ('name' in entity.fields) return 't.name';

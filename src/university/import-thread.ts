@@ -104,7 +104,7 @@ export class ImportThread {
       // The database's client library reads settings of its own there.
       env: SHARE_ENV,
       execArgv: ['--disable-warning=ExperimentalWarning'],
-      // What a list leaves behind is collected before it piles up; a million ids fit.
+      // Garbage of a list is collected before it piles up; a million ids fit.
       resourceLimits: { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 512 },
     });
     worker.on('message', (message: FromThread) => this.#hear(message));

@@ -133,7 +133,7 @@ export class Imports {
     }
   }
 
-  /** What the day gives and takes away. @returns how many records */
+  /** Gives and takes away the rights that begin or end with the day. @returns how many records */
   async settleDates(): Promise<number> {
     return await this.#thread.run({ kind: 'dates', today: this.#parts.today() });
   }

@@ -43,7 +43,7 @@ function otherThanArray(text: string | null, at: number): ServiceError {
   });
 }
 
-/** What follows up to the end, or null when it is longer than that. */
+/** The bytes up to the end, or null when there are more than that. */
 async function textOf(first: Uint8Array, rest: AsyncIterator<Uint8Array>, bytesMax: number): Promise<string | null> {
   const parts = [Buffer.from(first)];
   let size = first.length;
@@ -68,7 +68,7 @@ export async function* jsonElements(
   elementBytesMax: number,
 ): AsyncGenerator<unknown> {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-  /** What of the element lies in earlier chunks. */
+  /** The part of the element in earlier chunks. */
   let held: Uint8Array[] = [];
   let heldBytes = 0;
   let [depth, deepest, index, offset] = [0, 0, 0, 0];

@@ -116,7 +116,7 @@ function holdsBeyondDoubles(value: unknown): boolean {
   return typeof value === 'object' && value !== null && Object.values(value).some(holdsBeyondDoubles);
 }
 
-/** What is kept of a record without being understood. */
+/** Members of a record that are kept without being understood. */
 function metadataOf(entity: Entity, value: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const { metadata, updated_at } = value;
   const given = isNothing(metadata) ? [] : isObject(metadata) ? Object.entries(metadata) : [['metadata', metadata]];
@@ -127,7 +127,7 @@ function metadataOf(entity: Entity, value: Readonly<Record<string, unknown>>): R
   return Object.fromEntries([...given, ...time, ...unknown]);
 }
 
-/** What only several fields together tell. */
+/** Fields that contradict each other. */
 function contradictions(entity: Entity, r: Columns): Array<{ field: string; message: string }> {
   const out = [];
   if (typeof r.start_date === 'string' && typeof r.end_date === 'string' && r.end_date < r.start_date)

@@ -5,7 +5,7 @@ import { TOO_DEEP } from './json-elements.ts';
 
 const FLUSH_CHARS = 256 * 1024;
 
-/** What is nested too deeply to be written is no record: it stands there as a text, which is refused as one. */
+/** A value nested too deeply to be written is no record: it stands there as a text, which is refused as one. */
 function textOf(value: unknown): string {
   try {
     return JSON.stringify(value) ?? 'null';

@@ -39,7 +39,7 @@ export const graphSchema = resource('Schema of the graph', 'Types, relations and
 });
 
 const get: Handle<typeof graphSchema.get, GraphSchemaApiParts> = async ({ graph, schema }) => {
-  // What the store has is the truth; while it is away, what it will be given.
+  // The schema in the store counts; while the store is away, the one it will be given.
   const text = await graph.readSchema().catch((error: unknown) => {
     if (error instanceof GraphError) return null;
     throw error;

@@ -55,7 +55,7 @@ export type GuardOptions = {
   isSecondFactorRequired: boolean;
 };
 
-/** What of a row decides who is let in. */
+/** Members of a route that decide whether a caller is let in. */
 type Guarded = Pick<Route, 'guard' | 'key'> & { readonly path?: string };
 
 /** Asks who calls the API, and lets in whom the row names. */
@@ -118,7 +118,7 @@ export class Guards {
     if (guard === 'admin_confirm') return caller;
     this.#checkProof('admin', caller.session, request);
     if (guard === 'admin_session') return caller;
-    // Who came through the identity provider needs no password of ours.
+    // An administrator who came through the identity provider needs no password of ours.
     if (caller.account.mustChangePassword && caller.session.via === 'password')
       throw new ServiceError(
         'password_change_required',

@@ -37,7 +37,7 @@ export async function receiveFiles<T>(
       );
     return await readForm(parserFor(headers), body, fields, first);
   } finally {
-    // What is left of the body is read and dropped, so that the connection can be used again.
+    // The rest of the body is read and dropped, so that the connection can be used again.
     body.unpipe();
     body.resume();
   }

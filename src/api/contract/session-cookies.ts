@@ -36,7 +36,7 @@ export type Proof = { via: 'password' | PasswordlessMethod } | { via: 'idp'; at:
 /** The cookies of sessions (docs/identity.md "Sessions"): HttpOnly, SameSite=Lax, Secure where users come by https. */
 export class SessionCookies {
   readonly #secure: boolean;
-  /** What secrets begin with. */
+  /** Prefixes of secrets. */
   readonly #mark: string;
   readonly #browsers: KnownBrowsers;
 

@@ -74,7 +74,7 @@ function replyOf({ etag, text }: Built, headers: Reply['headers']) {
   return { status: 200 as const, headers: [...headers, ...cache], body: text };
 }
 
-/** What `make` gives, made when it is first asked for. */
+/** The result of `make`, made when it is first asked for. */
 function lazy<T>(make: () => T): () => T {
   let made: { value: T } | null = null;
   return () => {

@@ -44,7 +44,7 @@ export function refusalsOf(contract: Contract): ErrorCode[] {
     ...(contract.key === 'own' ? (['conflict'] as const) : []),
     ...(contract.path.includes('/:') ? (['not_found'] as const) : []),
     ...(contract.body == null ? [] : WITH_BODY),
-    // What writes can find the disk of the database full.
+    // Operations that write can find the disk of the database full.
     ...(contract.method === 'GET' || contract.method === 'OPTIONS' ? [] : (['storage_full'] as const)),
     ...(isJson || contract.query !== undefined ? (['validation_failed'] as const) : []),
     ...(contract.ifMatch === undefined ? [] : (['precondition_failed'] as const)),

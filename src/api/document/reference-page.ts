@@ -41,7 +41,7 @@ const textOf = (value: unknown): string => (typeof value === 'string' ? value : 
 const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 const html = (value: unknown): string => escapeHtml(textOf(value));
 
-/** What a reference of the document points at; another value is itself. */
+/** Resolves a reference of the document; another value is itself. */
 function resolve(document: Json, value: unknown): Json {
   const given = objectOf(value);
   if (typeof given.$ref !== 'string') return given;

@@ -194,7 +194,7 @@ const logInWithPassword: Handle<typeof adminLogin.logIn, AuthApiParts> = async (
     },
     (client, account, boundTo) => askSecondFactor(parts, client, request, account, boundTo),
   ).catch((error: unknown) => {
-    // What waits after a failure is no further one: a flood of attempts does not flood the log.
+    // An attempt that has to wait after a failure is no further failure: a flood of attempts does not flood the log.
     if (error instanceof ServiceError && error.code === 'unauthorized')
       parts.loginFailed({ address: request.remoteAddr, request_id: request.requestId });
     throw error;

@@ -145,7 +145,7 @@ const complete: Handle<typeof passwordlessLogin.complete, AdminSessionParts> = a
   const { rp } = siteOf(parts.publicUrl, request);
   const known = await findPasswordless(parts, request);
   const asked = await findChallenge(parts.db, continuation, 'passwordless');
-  // What another browser sends is no attempt of the administrator's, and counts as none.
+  // A request of another browser is no attempt of the administrator's, and counts as none.
   if (asked !== undefined && asked.userId !== known?.userId) throw elsewhere();
   const method = passkey === undefined ? 'recovery_code' : 'passkey';
   return await completeLogin(

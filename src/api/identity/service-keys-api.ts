@@ -31,7 +31,7 @@ const TRIGGER = `must name a trigger of the plugin, or be "${ALL_TRIGGERS}" for 
 const scope = z.strictObject({
   plugin_id: z.string().min(1).max(100),
   trigger: describeAs(
-    // What is left out is refused in the same words as what is empty.
+    // A member that is left out is refused in the same words as an empty one.
     z
       .string()
       .nullish()

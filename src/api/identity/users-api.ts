@@ -238,7 +238,7 @@ const university: Handle<typeof users.university, UsersApiParts> = async ({ db }
 const change: Handle<typeof users.change, UsersApiParts> = async ({ db }, { body, caller, params, request }) => {
   const wanted = await body();
   const isKey = caller.kind === 'admin_key';
-  // Who holds the provider's account of an administrator is that administrator, and keys make none.
+  // A user who holds the provider's account of an administrator is that administrator, and keys make none.
   if (isKey && wanted.idp_accounts_id !== undefined && (await findAdmin(db, params.user)) !== undefined)
     throw new ServiceError(
       'forbidden',

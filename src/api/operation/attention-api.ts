@@ -36,7 +36,7 @@ export type Attention = {
   /** The import whose records did not get in, and the type of a list that was sent. */
   import?: number;
   type?: EntityType | undefined;
-  /** What it is, in words; null where the kind says all. */
+  /** Description in words; null where the kind says all. */
   detail: string | null;
   /** Since when; null where that is not known. */
   since: Date | null;

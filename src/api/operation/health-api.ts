@@ -117,7 +117,7 @@ const checkJson = ({ name, needed, problem }: Looked) => ({
 const ready: Handle<typeof health.ready, HealthParts> = async (parts, { request }) => {
   const state = parts.state();
   if (state !== 'ready') return { status: 503, json: { status: state }, headers: RETRY };
-  // Who asks may be looked up in a database that does not answer.
+  // Identifying the caller may need a database that does not answer.
   const late = sleep(CHECK_MS, false, { ref: false });
   const [isShown, ...looked] = await Promise.all([
     Promise.race([isInside(parts, request), late]),

@@ -200,7 +200,7 @@ async function authenticate({ principals }: FilesApiParts, request: Request): Pr
   return { userId: principal.userId, cookie: principal.via === 'session', plugin: principal.pluginId ?? null };
 }
 
-/** What a browser sends along by itself counts only from our pages and the plugin's (docs/identity.md "Requests of browsers"). */
+/** Credentials that a browser adds by itself count only from our pages and the plugin's (docs/identity.md "Requests of browsers"). */
 function assertPageOf(plugin: InstalledPlugin | undefined, request: Request, uploader: Uploader): void {
   if (!uploader.cookie || isFromOrigins(request.headers, plugin?.origins)) return;
   throw new ServiceError(

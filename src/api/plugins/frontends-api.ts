@@ -60,7 +60,7 @@ const INDEX = 'index.html';
 /** A year: what is called by a name that changes with its content never changes. */
 const FOR_EVER = 'max-age=31536000, immutable';
 
-/** What the browser takes, of what we give. */
+/** The encoding that the browser takes, of those that are stored. */
 function codingsOf(request: Request): Set<Coding> {
   const taken = new Set<Coding>();
   for (const part of (request.headers['accept-encoding'] ?? '').split(',')) {

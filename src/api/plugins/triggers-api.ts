@@ -94,7 +94,7 @@ export const triggers = resource('Triggers', 'Who may call the HTTP triggers of 
   change: {
     method: 'PUT',
     path: `${path}/triggers/:name/settings`,
-    // Who may call what is a dangerous thing to change, and wants a recent password.
+    // Changing who may call what is dangerous, and needs a recent password.
     guard: 'admin_recent',
     key: ['access'],
     summary: 'Change the settings of a trigger',

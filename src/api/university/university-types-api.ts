@@ -217,7 +217,7 @@ const fieldsOf = (entity: Entity): Array<z.infer<typeof field>> => [
   { ...NO_LIMITS, name: 'metadata', kind: 'object' },
 ];
 
-/** What a check takes, whether it may be left out or not. */
+/** Members of a check, whether they may be left out or not. */
 function choicesOf(check: z.ZodType): JsonSchema[] {
   const schema = toJsonSchema(check, 'input');
   return [schema, ...(schema.anyOf ?? [])];

@@ -22,7 +22,7 @@ async function databaseClock(db: Database): Promise<Found> {
   const after = Date.now();
   const apart = Math.round((before + after) / 2 - (rows[0]?.now.getTime() ?? 0));
   const seconds = (Math.abs(apart) / 1000).toFixed(1);
-  // What the question itself took is no difference.
+  // The duration of the query itself is no difference of clocks.
   if (Math.abs(apart) <= APART_MS + (after - before))
     return { state: 'ok', detail: `${seconds} s from the database's` };
   return {

@@ -57,7 +57,7 @@ async function buildChecked(project: Project): Promise<BuiltProject> {
     }),
     checkTypes(project),
   ]);
-  // What does not build is often no type error, and one that is was told with its position already.
+  // A build often fails for other reasons than types, and type errors were shown with their positions already.
   if (built instanceof SourceMistakes) throw built;
   if (types.length > 0) throw new SourceMistakes(types.join('\n'));
   return built;

@@ -21,7 +21,7 @@ const SAID_CHARS = 2000;
 /** How long the service has to stop by itself. */
 const STOP_MS = 20_000;
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-/** What tells a service of systemd about itself is not for this one. */
+/** Variables by which systemd tells a service about itself are not for this one. */
 const OF_SYSTEMD = ['NOTIFY_SOCKET', 'WATCHDOG_USEC', 'WATCHDOG_PID', 'CREDENTIALS_DIRECTORY', 'JOURNAL_STREAM'];
 
 /** @throws OperatorError with what the service says when it does not start */

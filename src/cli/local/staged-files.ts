@@ -66,7 +66,7 @@ export async function stageFiles(from: string, target: string): Promise<StagedFi
     place() {
       for (const name of fs.readdirSync(fresh)) {
         const at = path.join(target, name);
-        // What is there holds no file.
+        // The entry that is there holds no file.
         if (fs.existsSync(at)) fs.renameSync(at, path.join(before, name));
         placed.push(name);
         fs.renameSync(path.join(fresh, name), at);

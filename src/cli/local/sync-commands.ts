@@ -76,7 +76,7 @@ export async function syncOnce(
     const imports = importsOf({
       db,
       config: withValues(config, { 'database.url': url }),
-      // What went wrong stands in the summary.
+      // The failures stand in the summary.
       log: { info() {}, warn() {} },
     });
     try {

@@ -43,7 +43,7 @@ export type UserFlags = RemoteFlags & { name?: string; externalId?: string; acco
 
 const LOCALES = ['ru', 'en'] as const;
 
-/** What the options say of a user, as the API takes it. */
+/** The options as members of a user, as the API takes them. */
 const givenUser = ({ account, externalId, locale, name }: UserFlags) =>
   present({
     display_name: name,

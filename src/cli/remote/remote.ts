@@ -39,7 +39,7 @@ class ServiceRefusal extends OperatorError {
 type Host = ReturnType<typeof pluginHost>;
 export type Remote = { host: Host; json: boolean };
 
-/** What to print, and with what the command ends when that is not 0. */
+/** The text to print, and the exit code when that is not 0. */
 export type Answer = string | { text: string; exitCode: number };
 
 /**

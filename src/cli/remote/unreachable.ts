@@ -31,7 +31,7 @@ export function unreachable(error: unknown, { from, url }: ServiceAddress): stri
   if (messageOf(cause) === 'bad port')
     return `the service at ${url} (${from}) cannot be reached: this port is one of another protocol, which HTTP never uses.`;
   const help = found ?? (isCut && url.startsWith('http:') ? 'the connection was closed; is it https://?' : '');
-  // What OpenSSL says is of no use to an operator.
+  // OpenSSL's own words are of no use to an operator.
   const [first = ''] = code.startsWith('ERR_SSL') && help !== '' ? [] : messageOf(cause).split('\n');
   const why = [first.replace(/[:\s]+$/, ''), help].filter(part => part !== '').join(': ');
   return `the service at ${url} (${from}) cannot be reached: ${why}${why.endsWith('?') ? '' : '.'}`;

@@ -85,7 +85,7 @@ function addLookingVerbs(program: Command, config: ReadConfig, ownersConfig: Rea
     const { doctor, shownChecks } = await import('../../app/doctor/doctor.ts');
     const checks = await doctor(await ownersConfig(flags));
     out(flags.json === true ? jsonText({ checks }) : shownChecks(checks));
-    // What does not answer must not keep the command.
+    // A service that does not answer must not keep the command.
     process.exit(checks.some(c => c.state === 'failed') ? 1 : 0);
   }).option(...JSON_OPTION);
   verb(program, 'support-bundle', 'pack what others need to help, without secrets', async (flags, [file]) => {

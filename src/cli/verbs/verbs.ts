@@ -7,7 +7,7 @@ import type { Answer, Remote, RemoteFlags } from '../remote/remote.ts';
 
 export type { Command } from 'commander';
 
-/** What every verb takes. */
+/** Options of every verb. */
 export type Flags = { config?: string; json?: boolean };
 
 export const out = (text: string): void => void process.stdout.write(`${text}\n`);

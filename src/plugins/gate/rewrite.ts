@@ -125,7 +125,7 @@ export function makeStartModule(bytes: Uint8Array, outline: ModuleOutline): Star
 const exportedFunction = (outline: ModuleOutline, name: string): number | undefined =>
   outline.exports.find(e => e.name === name && e.kind === 0)?.index;
 
-/** What runs before the entry: the start function and `_initialize`. */
+/** Functions that run before the entry: the start function and `_initialize`. */
 const startsOf = (outline: ModuleOutline): Array<number | undefined> => [
   outline.start ?? undefined,
   exportedFunction(outline, '_initialize'),
@@ -136,7 +136,7 @@ type Plan = {
   run: AddedFunction;
   /** Null to keep the data segments. */
   data: DataSection | null;
-  /** What the mutable globals begin with; null to keep their own values. */
+  /** First values of the mutable globals; null to keep their own. */
   image: StartImage | null;
   memoryPages: { min: number; max: number };
   controlPages: number;

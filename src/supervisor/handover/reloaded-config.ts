@@ -4,7 +4,7 @@ import { messageOf, OperatorError } from '../../base/errors.ts';
 import { type Config, ConfigError, type ConfigKey, withValues } from '../../config/load.ts';
 import type { PendingConfig } from '../../config/pending-config.ts';
 
-/** What the supervisor itself has used by the time it is asked to reload. */
+/** Keys that the supervisor itself has used by the time it is asked to reload. */
 const USED_AT_START: readonly ConfigKey[] = [
   'data.dir',
   'http.host',

@@ -7,14 +7,14 @@ const ANSWER_MS = 2000;
 
 type Question = { unanswered: Set<ServingProcess>; found: Metric[][]; answered(): void };
 
-/** What only grows; the rest is of the moment. */
+/** Metrics that only grow; the others are of the moment. */
 const isCounted = ({ type }: Metric): boolean => type !== 'gauge';
 
 /** Asks the serving processes for their metrics. What those counted that have ended stays counted. */
 export class MetricsQuestions {
   readonly #running: ReadonlySet<ServingProcess>;
   readonly #open = new Map<number, Question>();
-  /** What each process counted when it was last heard. */
+  /** The counters of each process when it was last heard. */
   readonly #last = new Map<ServingProcess, Metric[]>();
   readonly #ended = new SummedCounts();
   #asked = 0;
