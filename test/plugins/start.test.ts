@@ -312,7 +312,7 @@ t.test('the upload says whether the start is remembered, and why not', async t =
   }
   t.match((await s.upload(watPlugin({ handle: '(i32.const 0)', start: 'always' }))).json, {
     status: 422,
-    errors: [{ message: /manifest \/start: leave it out, or write "once"/ }],
+    errors: [{ message: /manifest \/start: "always": leave it out, or write "once"/ }],
   });
   const silent = await s.upload(watPlugin({ handle: '(i32.const 0)' }));
   t.same(startFindings(silent.json), [], 'a module without a start has nothing to say');
