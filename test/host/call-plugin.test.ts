@@ -191,9 +191,9 @@ t.test('plugins that call each other from all their slots do not lock each other
   await s.install(echo('leaf'));
   for (const id of ['x0', 'x1', 'x2', 'x3', 'x4', 'x5', 'x6', 'x7']) await s.install(relay(id, 'leaf'));
   for (let k = 0; k < 8; k++) await s.trigger(`x${k}/run`);
-  const wide = await Promise.all(Array.from({ length: 100 }, (_, k) => s.trigger(`x${k % 8}/run`)));
+  const wide = await Promise.all(Array.from({ length: 60 }, (_, k) => s.trigger(`x${k % 8}/run`)));
   t.same([...new Set(wide.map(a => a.status))], [200], 'more callers than threads');
-  t.ok(wide.filter(a => a.text.includes('"kind":"call"')).length > 50, 'and nearly all are served');
+  t.ok(wide.filter(a => a.text.includes('"kind":"call"')).length > 30, 'and nearly all are served');
 });
 
 t.test(
