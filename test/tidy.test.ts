@@ -34,7 +34,7 @@ const LAYERS = [
   ['src/university', 'src/projects'],
   ['src/plugins', 'src/identity', 'src/authz', 'src/files', 'src/kits'],
   ['src/outbox', 'src/frontends'],
-  ['src/audit', 'src/jobs.ts', 'src/graph'],
+  ['src/audit', 'src/jobs.ts', 'src/graph', 'src/secrets'],
   ['src/http'],
   ['src/db'],
   ['src/config'],

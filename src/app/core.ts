@@ -10,7 +10,7 @@ import { roleWeakness } from '../db/service-role.ts';
 import { Jobs } from '../jobs.ts';
 import { ModuleContents } from '../plugins/module-contents.ts';
 import { type ModuleStorage, openModuleStorage } from '../plugins/module-storage.ts';
-import { makeSecretBox, type SecretBox } from '../plugins/secret-box.ts';
+import { makeSecretBox, type SecretBox } from '../secrets/secret-box.ts';
 import { keyPlaceOf, openSecretKey } from './secrets.ts';
 
 /** A database that ends takes all connections along. */

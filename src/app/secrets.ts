@@ -12,7 +12,7 @@ import { listSealedTotp, removeTotp, setSealedTotp, totpOwner } from '../identit
 import { configFieldsOf, databasesOf } from '../plugins/manifest.ts';
 import { listSealedSecrets, loseSecrets, setSealedSecrets } from '../plugins/plugin-store.ts';
 import { NO_SECRETS, secretsOwner } from '../plugins/registry.ts';
-import { makeSecretBox, type SecretBox } from '../plugins/secret-box.ts';
+import { makeSecretBox, type SecretBox } from '../secrets/secret-box.ts';
 import {
   assertFits,
   findSecretKey,
@@ -22,7 +22,7 @@ import {
   readFingerprint,
   SecretKeyError,
   writeFingerprint,
-} from '../plugins/secret-key.ts';
+} from '../secrets/secret-key.ts';
 
 /** One stored secret: what it is bound to, how it is replaced, and what its loss means. */
 export type SealedSecret = {

@@ -2,7 +2,6 @@ import os from 'node:os';
 import { z } from 'zod';
 import { isAddressRange } from '../base/address-ranges.ts';
 import { LIMITS } from '../base/limits.ts';
-import { memoryBytes } from '../base/memory-bytes.ts';
 import { isOriginPattern } from './plugin-origins.ts';
 import { parseTrustedKey } from './trusted-key.ts';
 import {
@@ -33,6 +32,11 @@ const GIB = 1024 ** 3;
 const port = whole(0, 65_535);
 const positive = whole(1);
 const text = z.string();
+/** Memory of the machine, or what the control group of this process may use where that is less (cgroups(7)). */
+function memoryBytes(): number {
+  const limit = process.constrainedMemory();
+  return limit > 0 ? Math.min(limit, os.totalmem()) : os.totalmem();
+}
 /** How long something is kept that is over. */
 const KEPT = duration(3_600_000, 3650 * 86_400_000, 'from 1h to 3650d');
 const ranges = listOf(isAddressRange, 'an address or a CIDR range like 10.1.2.0/24');

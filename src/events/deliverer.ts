@@ -8,7 +8,7 @@ import type { Span, Tracing } from '../base/tracing.ts';
 import type { Database } from '../db/database.ts';
 import { type HeldLock, tryLock } from '../db/held-lock.ts';
 import { LOCKS } from '../db/locks.ts';
-import { type SecretBox, SecretUnreadable } from '../plugins/secret-box.ts';
+import { type SecretBox, SecretUnreadable } from '../secrets/secret-box.ts';
 import { type Line, listLines, listWaiting, setDelivered, setFailed, setOldDead } from './deliveries.ts';
 import { cloudEvent, type StoredEvent, testEvent } from './event.ts';
 import { findTarget, switchOff } from './subscriptions.ts';

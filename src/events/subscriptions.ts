@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
 import type { Queryable } from '../db/database.ts';
 import { findRow, findRows, loadRow } from '../db/rows.ts';
-import type { SecretBox } from '../plugins/secret-box.ts';
+import type { SecretBox } from '../secrets/secret-box.ts';
 
 /** Subscribers to events: webhooks an administrator has registered (docs/events.md). */
 export type Subscription = {

@@ -97,6 +97,17 @@ export function guardedAgent(
 
 export type Sent = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'>;
 
+const REDIRECTS = [301, 302, 303, 307, 308];
+
+/**
+ * The target of a redirect (RFC 9110 section 15.4), as its `Location` names it; null for any other answer. Some servers write UTF-8 there,
+ * which Node reads as one character a byte: each byte outside ASCII is percent-encoded, as browsers do.
+ */
+export function locationOf({ headers: { location }, statusCode }: Sent): string | null {
+  if (!REDIRECTS.includes(statusCode) || typeof location !== 'string') return null;
+  return location.replaceAll(/[\x80-\xff]/g, byte => `%${byte.charCodeAt(0).toString(16).toUpperCase()}`);
+}
+
 /** Sends one request and follows no redirect. The body is not decompressed. */
 export async function send(
   agent: GuardedAgent,

@@ -1,11 +1,11 @@
 import { isIP } from 'node:net';
 import { LIMITS } from '../base/limits.ts';
-import { readLocation } from '../base/location.ts';
 import {
   AddressRefused,
   bodyOf,
   type GuardedAgent,
   guardedAgent,
+  locationOf,
   type Resolve,
   type Sent,
   send,
@@ -108,12 +108,10 @@ export function guardedCalls({
       for (let redirects = 0; redirects <= DOWNLOAD_REDIRECTS_MAX; redirects++) {
         if (url.protocol !== 'https:' && !isOwn(url)) throw new Error('the address is not encrypted');
         const sent = await sendTo(url, { method: 'GET', headers: {}, body: null, signal });
-        const { location } = sent.headers;
         if (sent.statusCode === 200) return await bodyOf(sent, bytesMax, tooLarge(bytesMax));
         sent.body.destroy();
-        if (sent.statusCode < 300 || sent.statusCode > 399 || typeof location !== 'string')
-          throw new Error(`the address answers ${sent.statusCode}`);
-        const to = readLocation(location);
+        const to = locationOf(sent);
+        if (to === null) throw new Error(`the address answers ${sent.statusCode}`);
         if (!URL.canParse(to, url.href)) throw new Error('the address redirects to a text that is not a URL');
         url = new URL(to, url);
       }

@@ -7,13 +7,13 @@ import { type HostResult, hostError } from '../abi/host-result.ts';
 import { parseBoundedJson } from '../base/bounded-json.ts';
 import { fieldErrorsOf } from '../base/field-errors.ts';
 import { LIMITS } from '../base/limits.ts';
-import { readLocation } from '../base/location.ts';
 import type { NetworkRules } from '../plugins/network-rules.ts';
 import {
   AddressRefused,
   bodyOf,
   type GuardedAgent,
   guardedAgent,
+  locationOf,
   NameUnknown,
   type Resolve,
   type Sent,
@@ -107,13 +107,6 @@ function addressOf(text: string, from?: URL): URL {
     throw new Refusal(HOST_ERROR.invalid, `${what} contains a user name or password; send them in a header`);
   url.hash = '';
   return url;
-}
-
-/** The target of a redirect; null when the answer is not a redirect. */
-function redirectOf({ headers, statusCode }: Sent, from: URL): URL | null {
-  const { location } = headers;
-  if (![301, 302, 303, 307, 308].includes(statusCode) || typeof location !== 'string') return null;
-  return addressOf(readLocation(location), from);
 }
 
 type Unpack = (packed: Uint8Array, options: { maxOutputLength: number }) => Promise<Buffer>;
@@ -267,7 +260,8 @@ export class OutgoingHttp {
       const sent = await send(agent, url, { method, headers, body: payload, signal });
       let next: URL | null;
       try {
-        next = redirectOf(sent, url);
+        const to = locationOf(sent);
+        next = to === null ? null : addressOf(to, url);
       } catch (error) {
         sent.body.destroy();
         throw error;

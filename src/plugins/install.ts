@@ -5,6 +5,7 @@ import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts'
 import { type FieldError, ServiceError } from '../base/errors.ts';
 import type { TrustedKey } from '../config/trusted-key.ts';
 import type { Database, Queryable } from '../db/database.ts';
+import type { SecretBox } from '../secrets/secret-box.ts';
 import { type CheckRead, findInstalled } from './check-read.ts';
 import { type Finding, unknownMemberFindings } from './finding.ts';
 import { checkFrontend } from './frontend-install.ts';
@@ -41,7 +42,6 @@ import { type PrepareParts, prepareRunnable, refusal } from './prepare-runnable.
 import type { TriggerAccess } from './public-access.ts';
 import { NO_SECRETS, openSecrets, type PluginRegistry, secretsOwner } from './registry.ts';
 import { requireTrusted } from './require-trusted.ts';
-import type { SecretBox } from './secret-box.ts';
 import { digestsOf } from './share-modules.ts';
 import { keepVersions } from './uninstalled.ts';
 import { upgradeModules } from './upgrade-modules.ts';

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { LoadedModule } from '../abi/lane-messages.ts';
 import type { Database } from '../db/database.ts';
+import type { SecretBox } from '../secrets/secret-box.ts';
 import { RUNNABLE_FORMAT } from './gate/rewrite.ts';
 import { callPermission, databasesOf, type HttpTrigger, type Manifest } from './manifest.ts';
 import { type CompiledModule, ModuleCache } from './module-cache.ts';
@@ -14,7 +15,6 @@ import {
   type Runnable,
   type VersionRow,
 } from './plugin-store.ts';
-import type { SecretBox } from './secret-box.ts';
 import { TriggerRoutes } from './trigger-routes.ts';
 import { DEFAULT_SETTINGS, type TriggerSettings } from './trigger-settings.ts';
 

@@ -11,7 +11,7 @@ import { doctor, shownChecks } from '../../src/app/doctor/doctor.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { startServer } from '../../src/http/server.ts';
-import { fingerprintOf } from '../../src/plugins/secret-key.ts';
+import { fingerprintOf } from '../../src/secrets/secret-key.ts';
 import { makeDatabase } from '../support/database.ts';
 import { CLIENT, startIdentityProvider } from '../support/identity-provider.ts';
 import { testIntake } from '../support/intake.ts';

@@ -3,7 +3,7 @@ import { LIMITS } from '../../src/base/limits.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { IdpLogin } from '../../src/identity/idp-login.ts';
 import { safeReturnTo } from '../../src/identity/return-to.ts';
-import { makeSecretBox } from '../../src/plugins/secret-box.ts';
+import { makeSecretBox } from '../../src/secrets/secret-box.ts';
 import { startBrowser } from '../support/browser.ts';
 import { CLIENT, CookieJar, logInAt, startIdentityProvider, visit } from '../support/identity-provider.ts';
 import { pageProof, request, startTestService, TOKEN } from '../support/service.ts';

@@ -12,7 +12,7 @@ import { addSession, findSession, type SessionKind, touchSessions } from '../../
 import { addUserToken, userTokens } from '../../src/identity/user-tokens.ts';
 import { addUser } from '../../src/identity/users.ts';
 import { linkAccount, makeLinkCode } from '../../src/messaging/accounts.ts';
-import { makeSecretBox } from '../../src/plugins/secret-box.ts';
+import { makeSecretBox } from '../../src/secrets/secret-box.ts';
 import { makeDatabase } from '../support/database.ts';
 
 const SECOND = 1000;

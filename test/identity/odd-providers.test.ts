@@ -1,6 +1,6 @@
 import t from 'tap';
 import { type IdpAccount, IdpLogin } from '../../src/identity/idp-login.ts';
-import { makeSecretBox } from '../../src/plugins/secret-box.ts';
+import { makeSecretBox } from '../../src/secrets/secret-box.ts';
 import { type OddProvider, startOddProvider } from '../support/odd-provider.ts';
 
 /** Providers that keep to the letter of OpenID Connect, and not to what most of them do (docs/identity.md "Login with an identity provider"). */

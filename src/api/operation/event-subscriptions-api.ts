@@ -19,7 +19,7 @@ import {
   removeSubscription,
   type Subscription,
 } from '../../events/subscriptions.ts';
-import type { SecretBox } from '../../plugins/secret-box.ts';
+import type { SecretBox } from '../../secrets/secret-box.ts';
 import { actorOf } from '../contract/caller.ts';
 import { resource } from '../contract/contract.ts';
 import { type Handle, serve } from '../contract/endpoint.ts';

@@ -6,7 +6,7 @@ import {
   type KeyPlace,
   pendingKeyFile,
   readFingerprint,
-} from '../../plugins/secret-key.ts';
+} from '../../secrets/secret-key.ts';
 import type { Check } from './check.ts';
 
 type Found = Omit<Check, 'name'>;

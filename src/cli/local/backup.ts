@@ -12,7 +12,7 @@ import { listApplied } from '../../db/migrate.ts';
 import { type CopyClient, listCopiedTables, listSequences, withCopyClient } from '../../db/table-copy.ts';
 import { readInstallationId } from '../../files/file-records.ts';
 import { readyKey } from '../../files/storage-disk.ts';
-import { findSecretKey, readFingerprint } from '../../plugins/secret-key.ts';
+import { findSecretKey, readFingerprint } from '../../secrets/secret-key.ts';
 import { CommandError, withUnmigratedDatabase } from './admin-commands.ts';
 import { assertNewPlace } from './assert-new-place.ts';
 import {

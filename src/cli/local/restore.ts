@@ -23,7 +23,7 @@ import { endPluginLogins } from '../../identity/plugin-sessions.ts';
 import { serviceKeys } from '../../identity/service-keys.ts';
 import { endAllSessions } from '../../identity/sessions.ts';
 import { userTokens } from '../../identity/user-tokens.ts';
-import { findSecretKey, fingerprintOf } from '../../plugins/secret-key.ts';
+import { findSecretKey, fingerprintOf } from '../../secrets/secret-key.ts';
 import { holderText } from '../../supervisor/handover/data-lock.ts';
 import { startPostgres } from '../../supervisor/stores/embedded-postgres.ts';
 import { jsonText } from '../print/json-text.ts';

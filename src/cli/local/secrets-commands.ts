@@ -2,7 +2,7 @@ import { keyPlaceOf, listSealed, openSecretKey } from '../../app/secrets.ts';
 import { type Config, dataPath } from '../../config/load.ts';
 import type { Database, Queryable } from '../../db/database.ts';
 import { isListenedTo } from '../../db/notifications.ts';
-import { makeSecretBox } from '../../plugins/secret-box.ts';
+import { makeSecretBox } from '../../secrets/secret-box.ts';
 import {
   findSecretKey,
   fingerprintOf,
@@ -12,7 +12,7 @@ import {
   takePendingKey,
   writeFingerprint,
   writePendingKey,
-} from '../../plugins/secret-key.ts';
+} from '../../secrets/secret-key.ts';
 import { holderText } from '../../supervisor/handover/data-lock.ts';
 import { jsonText } from '../print/json-text.ts';
 import { CommandError, withDatabase } from './admin-commands.ts';
