@@ -36,6 +36,9 @@ function kindOf(issue: Issue): Pick<FieldError, 'code' | 'limit'> {
       return { code: boundCode(issue.origin, false), limit: Number(issue.maximum) };
     case 'invalid_value':
       return { code: 'not_one_of' };
+    case 'invalid_union':
+      // The member that tells the kinds apart names none of them.
+      return issue.discriminator === undefined ? {} : { code: 'not_one_of' };
     case 'invalid_format':
       return { code: 'malformed' };
     default:

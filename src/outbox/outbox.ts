@@ -20,7 +20,7 @@ export type OutboxParts = {
   log: OutboxLog;
 };
 
-/** How soon another deliverer's line, or a database that is away, is looked at again. */
+/** How soon another deliverer's line, or a store or database that is away, is looked at again. */
 const LOOK_AGAIN_MS = 1000;
 /** How often the store is looked at while there is nothing to deliver. */
 const LOOK_AT_STORE_MS = 2000;

@@ -96,7 +96,7 @@ export class WrittenStore {
     this.doubt();
   }
 
-  /** @returns the store to write now; or when to look again, ms; null: when another store is named */
+  /** @returns the store to write now; or when to look again, ms; null: there is no store until one is named */
   async ready(): Promise<GraphStore | number | null> {
     if (this.#next !== null && !(await this.#prepare(this.#next))) return PREPARE_AGAIN_MS;
     const store = this.#current;

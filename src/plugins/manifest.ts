@@ -72,8 +72,11 @@ export type SuggestedAccess = z.infer<typeof suggestedAccess>;
 const LIKE = 'a path like /profile or /items/:id';
 const SHOWN_CHARACTERS = 100;
 
-const shown = (value: unknown): string =>
-  JSON.stringify(typeof value === 'string' ? value.slice(0, SHOWN_CHARACTERS) : value);
+/** A value as a message shows it; the end of a long text is left out. */
+function shown(value: unknown): string {
+  if (typeof value !== 'string' || value.length <= SHOWN_CHARACTERS) return JSON.stringify(value);
+  return JSON.stringify(`${value.slice(0, SHOWN_CHARACTERS).replace(/[\uD800-\uDBFF]$/, '')}…`);
+}
 
 /** What is wrong with a path. */
 function pathMistake(path: string): string {
@@ -208,6 +211,8 @@ function collisions(m: Manifest): FieldError[] {
 
 /** Adds to a mistake what stands there, for an administrator who has the module and not its source. */
 function withValue(error: FieldError, manifest: unknown): FieldError {
+  // A member that is not known is wrong itself, and a rule over several members is about no value.
+  if (error.code === undefined || error.code === 'unknown_field') return error;
   const value = valueAt(manifest, error.pointer);
   if (value === undefined || (typeof value === 'object' && value !== null)) return error;
   const text = shown(value);

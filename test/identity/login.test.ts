@@ -6,6 +6,7 @@ import { logIn as logInAs } from '../../src/identity/admin-login.ts';
 import { isCommonPassword } from '../../src/identity/frequent-passwords.ts';
 import { type Counts, delayAfter, removeOldFailures, waitOf } from '../../src/identity/login-throttle.ts';
 import { PASSWORD_COST, setPasswordCost } from '../../src/identity/password.ts';
+import { addSession } from '../../src/identity/sessions.ts';
 import { CookieJar } from '../support/identity-provider.ts';
 import { type Answer, request, startTestService, TOKEN } from '../support/service.ts';
 
@@ -257,6 +258,18 @@ t.test('the audit log has failed and successful logins, logouts, created and rev
   t.equal((await call('POST', '/api/admin/auth/logout', jar.header)).status, 204);
   t.equal((await audited('admin.logout')).length, before + 1, 'a logout without a session is none');
   t.equal((await audited('user.logout')).length, 0, 'the user session that came with it is no second logout');
+
+  // A browser in which an administrator and another user have logged in: two people log out.
+  const both = new CookieJar();
+  both.take((await logIn(from('203.0.113.6'))).headers);
+  const { rows } = await db.query<{ id: string }>(
+    "INSERT INTO global_users (display_name) VALUES ('Grace') RETURNING id",
+  );
+  const of = { userId: Number(rows[0]?.id), withPassword: false, address: '', userAgent: '', browser: false };
+  both.set('user_session', (await addSession(db, { kind: 'user', ...of })).secret);
+  t.equal((await call('POST', '/api/admin/auth/logout', both.header)).status, 204);
+  t.equal((await audited('admin.logout')).length, before + 2);
+  t.equal((await audited('user.logout')).length, 1);
 });
 
 t.test('a new password of one’s own ends all other sessions and tokens, and leaves administration keys', async t => {

@@ -251,9 +251,20 @@ t.test('a refused manifest says what stands at the wrong place, and what would b
     ],
     [
       { triggers: [{ ...trigger, name: 'r'.repeat(200) }] },
-      `manifest /triggers/0/name: "${'r'.repeat(100)}": letters, digits, _ . and - only, at most 64`,
+      `manifest /triggers/0/name: "${'r'.repeat(100)}…": letters, digits, _ . and - only, at most 64`,
     ],
   ];
+  const access = { users: true, reason: 'x' };
+  wrong.push(
+    [
+      { triggers: [{ ...trigger, access: { ...access, user: true } }] },
+      'manifest /triggers/0/access/user: is not a field known here',
+    ],
+    [
+      { triggers: [{ ...trigger, access: { ...access, users: false } }] },
+      'manifest /triggers/0/access/users: name who may call: users, service_keys or public',
+    ],
+  );
   for (const [members, expected] of wrong)
     t.same(
       refusals(withManifest(assemble(`(module ${GOOD})`), { ...manifestOf({}), ...members })).map(

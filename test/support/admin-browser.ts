@@ -204,11 +204,8 @@ export async function logIn(page: Page, email: string, password: string): Promis
 
 /** Waits until the policy that was sent is saved: there is nothing more to save then. */
 export async function policySaved(page: Page): Promise<void> {
-  await page
-    .locator('button:disabled:not([data-loading])')
-    .filter({ hasText: /^Save$/ })
-    .first()
-    .waitFor();
+  const save = page.getByRole('button', { name: 'Save', exact: true }).first();
+  await save.and(page.locator(':disabled:not([data-loading])')).waitFor();
 }
 
 /** Logs out by the menu, and waits for the login form. */

@@ -1,4 +1,4 @@
-import { Alert, Button, Center } from '@mantine/core';
+import { Alert, Box, Button, Center } from '@mantine/core';
 import { type ComponentType, lazy, Suspense, useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { hasSetupToken, onOtherRoles } from '../api/client.ts';
@@ -53,7 +53,7 @@ export function Gate() {
     return screens.Screens === null ? <FrameWaiting /> : <screens.Screens />;
   }
   return (
-    <Suspense fallback={<FrameWaiting />}>
+    <Suspense fallback={<SmallWaiting />}>
       {first === 'setup-token' ? (
         <SetupToken onTaken={() => setHasToken(true)} />
       ) : first === 'new-password' ? (
@@ -77,7 +77,16 @@ function NoSession({ error, retry }: { error: Error | null; retry: () => void })
   return <ProblemAlert error={error} onRetry={retry} />;
 }
 
-/** The frame with nothing in it yet. It is seen only when the screens take a moment. */
+/** In the place of a small page that is loaded. */
+const SmallWaiting = () => (
+  <Center mih="100vh" p="md">
+    <Box w="100%" maw={440}>
+      <Waiting />
+    </Box>
+  </Center>
+);
+
+/** The frame with nothing in it yet: until it is known who is logged in, and until the screens are loaded. */
 const FrameWaiting = () => (
   <div className="late">
     <div className="frame-head">

@@ -41,11 +41,13 @@ export function PolicyWorkbench(props: {
   problems: ReadonlyArray<Schemas['PolicyProblem']>;
   save: (expression: string, tag: string) => Promise<unknown>;
   revisions: (cursor: string | undefined) => Promise<{ items: Revision[]; next_cursor: string | null }>;
-  restore: (revision: number) => Promise<unknown>;
+  /** Brings an older one back; `reread` shows it. */
+  restore: (revision: number, tag: string) => Promise<unknown>;
+  reread: () => Promise<unknown>;
 }) {
-  const { name, plugin, problems, restore, revisions, save, trigger } = props;
+  const { name, plugin, problems, reread, restore, revisions, save, tag, trigger } = props;
   const { t } = useTranslation();
-  const edit = useDraft(props.saved, props.tag);
+  const edit = useDraft(props.saved, tag);
   const { isChanged, saved, set: setDraft, value: draft } = edit;
   const [notices, setNotices] = useState<readonly PolicyNotice[]>([]);
   const wrong = notices.filter(n => n.isError).length;
@@ -62,6 +64,11 @@ export function PolicyWorkbench(props: {
     } finally {
       setSaving(false);
     }
+  };
+  /** What was said of another draft. */
+  const forget = (): void => {
+    setError(null);
+    setNotices([]);
   };
   const refusalOf = useRefusal();
   const refusal = refusalOf('access');
@@ -113,22 +120,23 @@ export function PolicyWorkbench(props: {
             {t(mayReadPeople ? 'policy.onlyTry' : 'policy.onlyWrite')} {refusal}
           </Text>
         )}
-        {edit.isOutdated ? (
-          <Outdated draft={edit}>{props.saved === '' ? t('policy.none') : <Code>{props.saved}</Code>}</Outdated>
-        ) : (
-          <ProblemAlert error={error} />
+        {edit.isOutdated && (
+          <Outdated draft={edit} onChosen={forget}>
+            {props.saved === '' ? t('policy.none') : <Code>{props.saved}</Code>}
+          </Outdated>
         )}
+        {isChanged && !edit.isOutdated && <ProblemAlert error={error} />}
         <Group>
           <May need="access" isInline>
             <Button
-              onClick={() => attempt(() => save(draft, edit.tag))}
+              onClick={() => attempt(() => edit.save(draft, save))}
               loading={isSaving}
               disabled={!isChanged || edit.isOutdated || wrong > 0}
             >
               {draft.trim() === '' && saved !== '' ? t('policy.remove') : t('common.save')}
             </Button>
           </May>
-          <Button variant="default" onClick={edit.load} disabled={!isChanged}>
+          <Button variant="default" onClick={edit.drop} disabled={!isChanged}>
             {t('policy.discard')}
           </Button>
           <Button variant="subtle" leftSection={<IconHistory size={16} />} onClick={history.open}>
@@ -148,9 +156,10 @@ export function PolicyWorkbench(props: {
             load={revisions}
             onRestore={async id => {
               try {
-                // What is restored replaces the draft without a question.
-                edit.load();
-                await restore(id);
+                await restore(id, tag);
+                edit.drop();
+                forget();
+                await reread();
                 history.close();
               } catch (problem) {
                 notifyProblem(problem);
@@ -165,7 +174,14 @@ export function PolicyWorkbench(props: {
       </Stack>
       <Stack>
         <TryPolicy expression={draft} isBroken={wrong > 0} />
-        <ComparePolicy key={draft} plugin={plugin} trigger={trigger} saved={saved} draft={draft} isBroken={wrong > 0} />
+        <ComparePolicy
+          key={`${props.saved}\n${draft}`}
+          plugin={plugin}
+          trigger={trigger}
+          saved={props.saved}
+          draft={draft}
+          isBroken={wrong > 0}
+        />
       </Stack>
     </SimpleGrid>
   );

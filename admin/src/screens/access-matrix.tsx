@@ -1,16 +1,18 @@
 import { Button, Code, Group, Stack, Switch, Table, TagsInput, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { useRef, useState } from 'react';
+import { useRef } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas, tagOf } from '../api/client.ts';
 import { ApiProblem } from '../api/problem.ts';
 import { AccessBadge } from '../parts/access-badge.tsx';
 import { LinkAnchor } from '../parts/links.tsx';
 import { Loaded } from '../parts/loaded.tsx';
+import { Outdated } from '../parts/outdated.tsx';
 import { memberText, notifyDone, notifyProblem } from '../parts/problem.tsx';
 import { UnheldRoles } from '../parts/role-field.tsx';
 import { StateBadge } from '../parts/state-badge.tsx';
+import { useDraft } from '../parts/use-draft.ts';
 import { Section } from './review.tsx';
 import { RoleAccess } from './role-access.tsx';
 
@@ -50,7 +52,7 @@ export default function AccessMatrix({ plugin }: { plugin: Schemas['Plugin'] }) 
           }
         </Loaded>
       </Section>
-      <Origins plugin={plugin} />
+      <Origins key={plugin.id} id={plugin.id} />
       <Section title={t('access.commands')} about={t('access.commandsAbout')}>
         <Loaded query={commands}>
           {({ items }) =>
@@ -233,37 +235,58 @@ function PolicyCell(props: {
 }
 
 /** Origins that every trigger inherits. */
-function Origins({ plugin }: { plugin: Schemas['Plugin'] }) {
+function Origins({ id }: { id: string }) {
   const { t } = useTranslation();
-  const queries = useQueryClient();
-  const [origins, setOrigins] = useState(plugin.frontend_origins);
-  const isChanged = origins.join(' ') !== plugin.frontend_origins.join(' ');
-  const save = async (): Promise<void> => {
-    try {
-      const params = { path: { id: plugin.id } };
-      answered(await api.PUT('/api/admin/plugins/{id}/origins', { params, body: { origins } }));
-      await queries.invalidateQueries({ queryKey: ['plugins', plugin.id] });
-      notifyDone(t('access.originsSaved'));
-    } catch (problem) {
-      notifyProblem(problem);
-    }
-  };
+  const query = useQuery({
+    queryKey: ['plugins', id, 'origins'],
+    queryFn: async () => {
+      const reply = await api.GET('/api/admin/plugins/{id}', { params: { path: { id } } });
+      return { origins: answered(reply).frontend_origins, tag: tagOf(reply) };
+    },
+  });
   return (
     <Section title={t('access.origins')} about={t('access.originsAbout')}>
+      <Loaded query={query}>{read => <OriginsForm id={id} saved={read.origins} tag={read.tag} />}</Loaded>
+    </Section>
+  );
+}
+
+function OriginsForm({ id, saved, tag }: { id: string; saved: readonly string[]; tag: string }) {
+  const { t } = useTranslation();
+  const queries = useQueryClient();
+  const edit = useDraft([...saved], tag);
+  const readAgain = (): Promise<void> => queries.invalidateQueries({ queryKey: ['plugins', id] });
+  const save = async (origins: string[], at: string): Promise<void> => {
+    try {
+      const params = { path: { id }, header: { 'If-Match': at } };
+      await api.PUT('/api/admin/plugins/{id}/origins', { params, body: { origins } });
+    } catch (problem) {
+      if (problem instanceof ApiProblem && problem.code === 'precondition_failed') await readAgain();
+      throw problem;
+    }
+    await readAgain();
+    notifyDone(t('access.originsSaved'));
+  };
+  return (
+    <Stack gap="xs">
+      <Outdated draft={edit}>{saved.join(', ') || t('trigger.noOrigins')}</Outdated>
       <Group align="flex-end">
         <TagsInput
           aria-label={t('access.origins')}
           placeholder="https://www.example.org"
-          value={origins}
-          onChange={setOrigins}
+          value={edit.value}
+          onChange={edit.set}
           style={{ flex: '1 1 20rem' }}
           maw={640}
         />
-        <Button onClick={save} disabled={!isChanged}>
+        <Button
+          onClick={() => void edit.save(edit.value, save).catch(notifyProblem)}
+          disabled={!edit.isChanged || edit.isOutdated}
+        >
           {t('common.save')}
         </Button>
       </Group>
-    </Section>
+    </Stack>
   );
 }
 

@@ -1,5 +1,5 @@
 import { Button, Group, Stack, Switch, TagsInput, TextInput } from '@mantine/core';
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { useParams } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas, tagOf } from '../api/client.ts';
@@ -8,8 +8,9 @@ import { PluginCrumbs } from '../parts/links.tsx';
 import { LoadedPage } from '../parts/loaded-page.tsx';
 import { Outdated } from '../parts/outdated.tsx';
 import { Page } from '../parts/page.tsx';
-import { notifyDone, notifyProblem } from '../parts/problem.tsx';
+import { notifyProblem } from '../parts/problem.tsx';
 import { useDraft } from '../parts/use-draft.ts';
+import { useSettingsChange } from '../parts/use-settings-change.ts';
 import { WhyButton } from '../parts/why-button.tsx';
 import { PolicyWorkbench } from '../policy/workbench.tsx';
 import { Section } from './review.tsx';
@@ -17,7 +18,6 @@ import { Section } from './review.tsx';
 /** One command of messengers: the roles it asks for, and its policy. */
 export default function CommandScreen() {
   const { t } = useTranslation();
-  const queries = useQueryClient();
   const { id = '', name = '' } = useParams({ strict: false });
   const path = { id, cmd: name };
   const key = ['plugins', id, 'command', name];
@@ -28,18 +28,11 @@ export default function CommandScreen() {
       return { settings: answered(reply), tag: tagOf(reply) };
     },
   });
-  const done = async (work: Promise<unknown>): Promise<void> => {
-    try {
-      await work;
-    } finally {
-      // After a refusal too: another administrator may have saved something else.
-      await queries.invalidateQueries({ queryKey: ['plugins', id] });
-    }
-    notifyDone(t('access.saved', { trigger: name }));
-  };
+  const { done, sent } = useSettingsChange(id, name);
+  const change = (work: Promise<unknown>): Promise<void> => sent(work).then(done);
   const at = (tag: string) => ({ path, header: { 'If-Match': tag } });
   return (
-    <LoadedPage query={query} title={`/${name}`} crumbs={<PluginCrumbs id={id} tab="access" />}>
+    <LoadedPage key={key.join('/')} query={query} title={`/${name}`} crumbs={<PluginCrumbs id={id} tab="access" />}>
       {({ settings, tag }) => (
         <Page
           title={`/${name}`}
@@ -47,10 +40,12 @@ export default function CommandScreen() {
           about={settings.description}
           actions={<WhyButton search={{ plugin: id, command: name }} />}
         >
-          <Roles
+          <RolesForm
             settings={settings}
             tag={tag}
-            save={(body, on) => done(api.PUT('/api/admin/plugins/{id}/commands/{cmd}/roles', { params: at(on), body }))}
+            save={(body, on) =>
+              change(api.PUT('/api/admin/plugins/{id}/commands/{cmd}/roles', { params: at(on), body }))
+            }
           />
           <Section title={t('access.policy')} about={t('policy.about')}>
             <PolicyWorkbench
@@ -61,7 +56,9 @@ export default function CommandScreen() {
               tag={tag}
               problems={settings.policy_problems}
               save={(expression, on) =>
-                done(api.PUT('/api/admin/plugins/{id}/commands/{cmd}/policy', { params: at(on), body: { expression } }))
+                change(
+                  api.PUT('/api/admin/plugins/{id}/commands/{cmd}/policy', { params: at(on), body: { expression } }),
+                )
               }
               revisions={async cursor =>
                 answered(
@@ -70,13 +67,14 @@ export default function CommandScreen() {
                   }),
                 )
               }
-              restore={revision =>
-                done(
+              restore={(revision, tag) =>
+                sent(
                   api.POST('/api/admin/plugins/{id}/commands/{cmd}/policy/revisions/{revision}/restore', {
-                    params: { path: { ...path, revision } },
+                    params: { path: { ...path, revision }, header: { 'If-Match': tag } },
                   }),
                 )
               }
+              reread={done}
             />
           </Section>
           <May need="access">
@@ -85,7 +83,7 @@ export default function CommandScreen() {
                 checked={settings.record}
                 label={t('command.recordSwitch')}
                 onChange={event =>
-                  void done(
+                  void change(
                     api.PUT('/api/admin/plugins/{id}/commands/{cmd}/record', {
                       params: at(tag),
                       body: { record: event.currentTarget.checked },
@@ -101,49 +99,52 @@ export default function CommandScreen() {
   );
 }
 
-type Wanted = { system_role: string | null; global_roles: string[]; plugin_role: string | null };
+type Roles = Pick<Schemas['CommandSettings'], 'system_role' | 'global_roles' | 'plugin_role'>;
 const orNull = (text: string): string | null => (text.trim() === '' ? null : text.trim());
+/** Roles as they are stored. */
+const trimmed = (r: Roles): Roles => ({
+  ...{ system_role: orNull(r.system_role ?? ''), plugin_role: orNull(r.plugin_role ?? '') },
+  global_roles: r.global_roles,
+});
 
-function Roles(props: {
+function RolesForm(props: {
   settings: Schemas['CommandSettings'];
   tag: string;
-  save: (roles: Wanted, tag: string) => Promise<void>;
+  save: (roles: Roles, tag: string) => Promise<void>;
 }) {
   const { save, settings, tag } = props;
   const { t } = useTranslation();
-  const saved = {
-    system: settings.system_role ?? '',
-    global: settings.global_roles,
-    own: settings.plugin_role ?? '',
-  };
-  const edit = useDraft(saved, tag);
+  const { global_roles, plugin_role, system_role } = settings;
+  const edit = useDraft<Roles>({ system_role, plugin_role, global_roles }, tag);
   const { set, value } = edit;
-  const roles = { system_role: orNull(value.system), global_roles: value.global, plugin_role: orNull(value.own) };
+  const wanted = trimmed(value);
   return (
     <Section title={t('access.roles')} about={t('command.rolesAbout')}>
       <May need="access">
         <Stack maw={560}>
           <TextInput
             label={t('command.system')}
-            value={value.system}
-            onChange={e => set({ ...value, system: e.currentTarget.value })}
+            value={value.system_role ?? ''}
+            onChange={e => set({ ...value, system_role: e.currentTarget.value })}
           />
           <TagsInput
             label={t('command.global')}
             description={t('command.globalAbout')}
-            value={value.global}
-            onChange={global => set({ ...value, global })}
+            value={value.global_roles}
+            onChange={roles => set({ ...value, global_roles: roles })}
           />
           <TextInput
             label={t('command.plugin')}
-            value={value.own}
-            onChange={e => set({ ...value, own: e.currentTarget.value })}
+            value={value.plugin_role ?? ''}
+            onChange={e => set({ ...value, plugin_role: e.currentTarget.value })}
           />
           <Outdated draft={edit}>
-            {[saved.system, ...saved.global, saved.own].filter(r => r !== '').join(', ') || t('outdated.nothing')}
+            <div>{`${t('command.system')}: ${system_role ?? '–'}`}</div>
+            <div>{`${t('command.global')}: ${global_roles.join(', ') || '–'}`}</div>
+            <div>{`${t('command.plugin')}: ${plugin_role ?? '–'}`}</div>
           </Outdated>
           <Group>
-            <Button disabled={edit.isOutdated} onClick={() => void save(roles, edit.tag).catch(notifyProblem)}>
+            <Button disabled={edit.isOutdated} onClick={() => void edit.save(wanted, save).catch(notifyProblem)}>
               {t('common.save')}
             </Button>
           </Group>

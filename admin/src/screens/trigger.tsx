@@ -1,5 +1,5 @@
 import { Button, Group, Stack, Switch, TagsInput, Text } from '@mantine/core';
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { useParams } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas, tagOf } from '../api/client.ts';
@@ -10,8 +10,9 @@ import { PluginCrumbs } from '../parts/links.tsx';
 import { LoadedPage } from '../parts/loaded-page.tsx';
 import { Outdated } from '../parts/outdated.tsx';
 import { Page } from '../parts/page.tsx';
-import { notifyDone, notifyProblem } from '../parts/problem.tsx';
+import { notifyProblem } from '../parts/problem.tsx';
 import { useDraft } from '../parts/use-draft.ts';
+import { useSettingsChange } from '../parts/use-settings-change.ts';
 import { WhyButton } from '../parts/why-button.tsx';
 import { PolicyWorkbench } from '../policy/workbench.tsx';
 import { Activity } from './activity.tsx';
@@ -22,7 +23,6 @@ type Settings = Schemas['TriggerSettings'];
 /** One HTTP trigger: its policy, and origins of its own. */
 export default function TriggerScreen() {
   const { t } = useTranslation();
-  const queries = useQueryClient();
   const { id = '', name = '' } = useParams({ strict: false });
   const path = { id, name };
   const key = ['plugins', id, 'trigger', name];
@@ -33,21 +33,17 @@ export default function TriggerScreen() {
       return { settings: answered(reply), tag: tagOf(reply) };
     },
   });
+  const { done, sent } = useSettingsChange(id, name);
+  const at = (tag: string) => ({ path, header: { 'If-Match': tag } });
   const change = async (
     tag: string,
     body: Partial<Pick<Settings, 'policy_expression' | 'frontend_origins' | 'record'>>,
   ): Promise<void> => {
-    const params = { path, header: { 'If-Match': tag } };
-    try {
-      await api.PUT('/api/admin/plugins/{id}/triggers/{name}/settings', { params, body });
-    } finally {
-      // After a refusal too: another administrator may have saved something else.
-      await queries.invalidateQueries({ queryKey: ['plugins', id] });
-    }
-    notifyDone(t('access.saved', { trigger: name }));
+    await sent(api.PUT('/api/admin/plugins/{id}/triggers/{name}/settings', { params: at(tag), body }));
+    await done();
   };
   return (
-    <LoadedPage query={query} title={name} crumbs={<PluginCrumbs id={id} tab="access" />}>
+    <LoadedPage key={key.join('/')} query={query} title={name} crumbs={<PluginCrumbs id={id} tab="access" />}>
       {({ settings, tag }) => (
         <Page
           title={name}
@@ -76,12 +72,14 @@ export default function TriggerScreen() {
                   }),
                 )
               }
-              restore={async revision => {
-                await api.POST('/api/admin/plugins/{id}/triggers/{name}/policy/revisions/{revision}/restore', {
-                  params: { path: { ...path, revision } },
-                });
-                await queries.invalidateQueries({ queryKey: ['plugins', id] });
-              }}
+              restore={(revision, tag) =>
+                sent(
+                  api.POST('/api/admin/plugins/{id}/triggers/{name}/policy/revisions/{revision}/restore', {
+                    params: { path: { ...path, revision }, header: { 'If-Match': tag } },
+                  }),
+                )
+              }
+              reread={done}
             />
           </Section>
           <Activity plugin={id} trigger={name} />
@@ -137,21 +135,20 @@ function OwnOrigins(props: {
           <Outdated draft={edit}>
             {settings.frontend_origins === null
               ? t('trigger.inherited', { origins: settings.effective_origins.join(', ') || t('trigger.noOrigins') })
-              : settings.frontend_origins.join(', ')}
+              : settings.frontend_origins.join(', ') || t('trigger.noOrigins')}
           </Outdated>
           <Group>
             <Button
               disabled={!edit.isChanged || edit.isOutdated}
-              onClick={() => void save(origins, edit.tag).catch(notifyProblem)}
+              onClick={() => void edit.save(origins, save).catch(notifyProblem)}
             >
               {t('common.save')}
             </Button>
             <Button
               variant="default"
-              onClick={() => {
-                const saved = settings.frontend_origins === null ? Promise.resolve() : save(null, edit.tag);
-                saved.then(() => setOrigins(null), notifyProblem);
-              }}
+              onClick={() =>
+                settings.frontend_origins === null ? edit.load() : void edit.save(null, save).catch(notifyProblem)
+              }
             >
               {t('trigger.inherit')}
             </Button>

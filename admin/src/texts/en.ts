@@ -43,16 +43,15 @@ export const en = {
     about: 'What you typed is still here, and is not saved. Saved now:',
     keep: 'Keep what I typed',
     load: 'Load what is saved',
-    nothing: 'nothing',
   },
   problem: {
     title: 'That did not work',
     unreachable: 'The service does not answer. Nothing was lost: try again when it is back.',
     unknown: 'The service answered {{status}} without saying why.',
     changed:
-      'This was changed meanwhile, by another administrator or in another window. What you typed is still here, and is not saved: look at the present state, then save again.',
+      'This was changed meanwhile, by another administrator or in another window. Nothing was saved: look at the present state, then try again.',
     changedMembers:
-      'This was changed meanwhile, by another administrator or in another window: {{members}}. What you typed is still here, and is not saved: look at the present state, then save again.',
+      'This was changed meanwhile, by another administrator or in another window: {{members}}. Nothing was saved: look at the present state, then try again.',
     declined: 'This was not done, because it was not confirmed.',
     loggedOut:
       'You are not logged in any more. What you typed is still here: repeat what you did, and log in when you are asked.',

@@ -31,7 +31,12 @@ t.test('what another administrator has changed meanwhile is not overwritten, and
   t.match(await editor.textContent(), 'user.locale == "ru"', 'what was typed stays');
   const now = await request(path, { headers: session });
   t.equal(now.json.policy_expression, 'has_role("teacher")', 'nothing is overwritten');
+  await page.getByRole('button', { name: 'History' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Put into the editor' }).first().waitFor();
+  await page.keyboard.press('Escape');
   await outdated.getByRole('button', { name: 'Keep what I typed' }).click();
+  await outdated.waitFor({ state: 'detached' });
+  t.equal(await page.getByText('Nothing was saved').count(), 0, 'what was said of the draft is over');
   await page.getByRole('button', { name: 'Save', exact: true }).first().click();
   await page.getByText('greet is saved').first().waitFor();
   t.equal((await request(path, { headers: session })).json.policy_expression, 'user.locale == "ru"', 'on purpose');
@@ -42,7 +47,7 @@ t.test('what another administrator has changed meanwhile is not overwritten, and
   await page.keyboard.press('Enter');
   t.equal((await put({ frontend_origins: ['https://theirs.example.org'] })).status, 200);
   await page.getByRole('switch', { name: 'Record executions of this trigger' }).click({ force: true });
-  await page.getByText(/: origins\. What you typed is still here/).waitFor();
+  await page.getByText(/: origins\. Nothing was saved/).waitFor();
   await outdated.getByText('https://theirs.example.org').waitFor();
   await page.getByText('https://mine.example.org').waitFor();
   await outdated.getByRole('button', { name: 'Load what is saved' }).click();
