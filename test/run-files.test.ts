@@ -94,6 +94,7 @@ t.test('each file that misbehaves is one failure named with its file, and the re
   for (const late of ['late.ts', 'late-promise.ts']) t.match(of(late), { passed: 1, failed: 1 }, late);
   const stray = of('stray.ts');
   t.match(stray, { passed: 1, problem: null });
+  t.ok((stray?.failed ?? 0) >= 3, 'each fails');
   t.same(stray && testsOf(stray), ['not ok in a timer', 'not ok in a promise', 'not ok frozen', 'ok after them']);
   t.match(stray && firstFailure(stray), 'thrown in a timer');
   const wrong = of('wrong.ts');

@@ -70,6 +70,11 @@ export class AuthorSandbox<C> {
     this.#executor.start();
   }
 
+  /** How many threads are ready to run executions. */
+  get threads(): number {
+    return this.#executor.lanesRunning;
+  }
+
   /** Runs the module once. */
   run({ body, context, entry, event }: SandboxRun<C>): Promise<ExecutionOutcome> {
     return new Promise(resolve =>

@@ -2,6 +2,8 @@ import { LIMITS } from '../base/limits.ts';
 
 /** An execution that makes no call keeps the others no longer than this. */
 const HELD_MS_MAX = 250;
+/** For how long the others wait until an execution has a thread, which may have to be started. */
+const STARTING_MS_MAX = 2000;
 
 /**
  * Lets executions of a test that run at the same time go on together, from host call to host call: each call is answered when
@@ -14,6 +16,14 @@ export class Lockstep {
   #answering = 0;
   readonly #held: Array<() => void> = [];
   #timer: NodeJS.Timeout | null = null;
+  /** When a call was first held. */
+  #heldAt = 0;
+  readonly #threads: () => number;
+
+  /** @param threads how many threads are ready to run executions */
+  constructor(threads: () => number) {
+    this.#threads = threads;
+  }
 
   /** An execution begins. */
   begin(): void {
@@ -33,8 +43,8 @@ export class Lockstep {
 
   async #later<T>(work: () => T | Promise<T>): Promise<T> {
     await new Promise<void>(resolve => {
-      this.#held.push(resolve);
-      this.#timer ??= setTimeout(() => this.#go(), HELD_MS_MAX);
+      if (this.#held.push(resolve) === 1) this.#heldAt = performance.now();
+      this.#timer ??= setTimeout(() => this.#late(), HELD_MS_MAX);
       this.#look();
     });
     this.#answering++;
@@ -44,6 +54,13 @@ export class Lockstep {
       this.#answering--;
       this.#look();
     }
+  }
+
+  /** A call was held for long: it waits on only for an execution whose thread is not ready. */
+  #late(): void {
+    const haveThreads = this.#threads() >= Math.min(this.#running, LIMITS.slotsPerPlugin);
+    if (haveThreads || performance.now() - this.#heldAt > STARTING_MS_MAX) return this.#go();
+    this.#timer = setTimeout(() => this.#late(), HELD_MS_MAX);
   }
 
   #look(): void {

@@ -139,7 +139,7 @@ const refused = ({ status, text }: Refusal): HTTPAnswer => ({
 export class TestHost {
   readonly manifest: Manifest;
   readonly #host = new MemoryHost();
-  readonly #lockstep = new Lockstep();
+  readonly #lockstep = new Lockstep(() => this.#sandbox.threads);
   readonly #sandbox: AuthorSandbox<Caller>;
   readonly #timeoutMs: number;
 

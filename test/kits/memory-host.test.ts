@@ -2,6 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
 import { buildPlugin } from '../../sdk/typescript/build.ts';
+import { Lockstep } from '../../src/authors/lockstep.ts';
 import { TestHost } from '../../src/authors/test-host.ts';
 import type { JsonValue } from '../support/service.ts';
 import { until } from '../support/until.ts';
@@ -78,6 +79,17 @@ definePlugin({
   ],
 });
 `;
+
+t.test(
+  'a call waits for an execution whose thread is still being started, and not for one that makes no call',
+  async t => {
+    let looks = 0;
+    const lockstep = new Lockstep(() => (++looks < 4 ? 1 : 2));
+    lockstep.begin();
+    lockstep.begin();
+    t.equal(await lockstep.answer(() => looks), 4, 'the fourth look finds both threads ready');
+  },
+);
 
 t.test('calls of a test that run at the same time meet between their host calls, every time', async t => {
   const entry = path.join(t.testdir({}), 'index.ts');
