@@ -39,6 +39,8 @@ export function useDraft<T>(saved: T, tag: string): Draft<T> {
   if (state.tag !== tag && !isOutdated) {
     const isTypedOn = isAsBefore || (isOwn && !isSame(state.value, sent.from));
     setState({ saved, tag, value: isTypedOn ? state.value : saved });
+    // The next one who saves that value may be another administrator.
+    if (isOwn) setSent(null);
   }
   return {
     saved: state.saved,

@@ -1,11 +1,13 @@
 import { useQueryClient } from '@tanstack/react-query';
-import { useTranslation } from 'react-i18next';
 import { ApiProblem } from '../api/problem.ts';
 import { notifyDone } from './problem.tsx';
 
-/** Changes settings of one trigger or command of a plugin, and reads again what the pages show of them. */
-export function useSettingsChange(plugin: string, name: string) {
-  const { t } = useTranslation();
+/**
+ * Changes settings of a plugin, or of a trigger or command of it, and reads again what the pages show of them.
+ *
+ * @param saved what is said when they are saved
+ */
+export function useSettingsChange(plugin: string, saved: string) {
   const queries = useQueryClient();
   const readAgain = (): Promise<void> => queries.invalidateQueries({ queryKey: ['plugins', plugin] });
   /** Waits for an answer. After a refusal for a change of another administrator, what that one has saved is read. */
@@ -20,7 +22,7 @@ export function useSettingsChange(plugin: string, name: string) {
   /** Shows what is saved now. */
   const done = async (): Promise<void> => {
     await readAgain();
-    notifyDone(t('access.saved', { trigger: name }));
+    notifyDone(saved);
   };
   return { sent, done };
 }

@@ -9,10 +9,11 @@ import { AccessBadge } from '../parts/access-badge.tsx';
 import { LinkAnchor } from '../parts/links.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { Outdated } from '../parts/outdated.tsx';
-import { memberText, notifyDone, notifyProblem } from '../parts/problem.tsx';
+import { memberText, notifyProblem } from '../parts/problem.tsx';
 import { UnheldRoles } from '../parts/role-field.tsx';
 import { StateBadge } from '../parts/state-badge.tsx';
 import { useDraft } from '../parts/use-draft.ts';
+import { useSettingsChange } from '../parts/use-settings-change.ts';
 import { Section } from './review.tsx';
 import { RoleAccess } from './role-access.tsx';
 
@@ -253,19 +254,12 @@ function Origins({ id }: { id: string }) {
 
 function OriginsForm({ id, saved, tag }: { id: string; saved: readonly string[]; tag: string }) {
   const { t } = useTranslation();
-  const queries = useQueryClient();
   const edit = useDraft([...saved], tag);
-  const readAgain = (): Promise<void> => queries.invalidateQueries({ queryKey: ['plugins', id] });
-  const save = async (origins: string[], at: string): Promise<void> => {
-    try {
-      const params = { path: { id }, header: { 'If-Match': at } };
-      await api.PUT('/api/admin/plugins/{id}/origins', { params, body: { origins } });
-    } catch (problem) {
-      if (problem instanceof ApiProblem && problem.code === 'precondition_failed') await readAgain();
-      throw problem;
-    }
-    await readAgain();
-    notifyDone(t('access.originsSaved'));
+  const { done, sent } = useSettingsChange(id, t('access.originsSaved'));
+  const save = async (origins: string[], on: string): Promise<void> => {
+    const params = { path: { id }, header: { 'If-Match': on } };
+    await sent(api.PUT('/api/admin/plugins/{id}/origins', { params, body: { origins } }));
+    await done();
   };
   return (
     <Stack gap="xs">

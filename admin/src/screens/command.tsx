@@ -28,7 +28,7 @@ export default function CommandScreen() {
       return { settings: answered(reply), tag: tagOf(reply) };
     },
   });
-  const { done, sent } = useSettingsChange(id, name);
+  const { done, sent } = useSettingsChange(id, t('access.saved', { trigger: name }));
   const change = (work: Promise<unknown>): Promise<void> => sent(work).then(done);
   const at = (tag: string) => ({ path, header: { 'If-Match': tag } });
   return (
@@ -67,10 +67,10 @@ export default function CommandScreen() {
                   }),
                 )
               }
-              restore={(revision, tag) =>
+              restore={(revision, on) =>
                 sent(
                   api.POST('/api/admin/plugins/{id}/commands/{cmd}/policy/revisions/{revision}/restore', {
-                    params: { path: { ...path, revision }, header: { 'If-Match': tag } },
+                    params: { path: { ...path, revision }, header: { 'If-Match': on } },
                   }),
                 )
               }
@@ -125,7 +125,7 @@ function RolesForm(props: {
           <TextInput
             label={t('command.system')}
             value={value.system_role ?? ''}
-            onChange={e => set({ ...value, system_role: e.currentTarget.value })}
+            onChange={e => set({ ...value, system_role: e.currentTarget.value || null })}
           />
           <TagsInput
             label={t('command.global')}
@@ -136,7 +136,7 @@ function RolesForm(props: {
           <TextInput
             label={t('command.plugin')}
             value={value.plugin_role ?? ''}
-            onChange={e => set({ ...value, plugin_role: e.currentTarget.value })}
+            onChange={e => set({ ...value, plugin_role: e.currentTarget.value || null })}
           />
           <Outdated draft={edit}>
             <div>{`${t('command.system')}: ${system_role ?? '–'}`}</div>

@@ -33,7 +33,7 @@ export default function TriggerScreen() {
       return { settings: answered(reply), tag: tagOf(reply) };
     },
   });
-  const { done, sent } = useSettingsChange(id, name);
+  const { done, sent } = useSettingsChange(id, t('access.saved', { trigger: name }));
   const at = (tag: string) => ({ path, header: { 'If-Match': tag } });
   const change = async (
     tag: string,
@@ -64,7 +64,7 @@ export default function TriggerScreen() {
               saved={settings.policy_expression}
               tag={tag}
               problems={settings.policy_problems}
-              save={(policy_expression, at) => change(at, { policy_expression })}
+              save={(policy_expression, on) => change(on, { policy_expression })}
               revisions={async cursor =>
                 answered(
                   await api.GET('/api/admin/plugins/{id}/triggers/{name}/policy/revisions', {
@@ -72,10 +72,10 @@ export default function TriggerScreen() {
                   }),
                 )
               }
-              restore={(revision, tag) =>
+              restore={(revision, on) =>
                 sent(
                   api.POST('/api/admin/plugins/{id}/triggers/{name}/policy/revisions/{revision}/restore', {
-                    params: { path: { ...path, revision }, header: { 'If-Match': tag } },
+                    params: { path: { ...path, revision }, header: { 'If-Match': on } },
                   }),
                 )
               }
@@ -87,7 +87,7 @@ export default function TriggerScreen() {
             <OwnOrigins
               settings={settings}
               tag={tag}
-              save={(frontend_origins, at) => change(at, { frontend_origins })}
+              save={(frontend_origins, on) => change(on, { frontend_origins })}
             />
             <Section title={t('trigger.record')} about={t('trigger.recordAbout')}>
               <Switch
@@ -113,13 +113,13 @@ function OwnOrigins(props: {
   const { t } = useTranslation();
   const edit = useDraft(settings.frontend_origins, props.tag);
   const { set: setOrigins, value: origins } = edit;
+  const effective = settings.effective_origins.join(', ') || t('trigger.noOrigins');
+  const inherited = t('trigger.inherited', { origins: effective });
   return (
     <Section title={t('access.origins')} about={t('trigger.originsAbout')}>
       {origins === null ? (
         <Stack gap="xs" align="flex-start">
-          <Text size="sm">
-            {t('trigger.inherited', { origins: settings.effective_origins.join(', ') || t('trigger.noOrigins') })}
-          </Text>
+          <Text size="sm">{inherited}</Text>
           <Button variant="default" onClick={() => setOrigins(settings.effective_origins)}>
             {t('trigger.own')}
           </Button>
@@ -132,11 +132,7 @@ function OwnOrigins(props: {
             value={origins}
             onChange={setOrigins}
           />
-          <Outdated draft={edit}>
-            {settings.frontend_origins === null
-              ? t('trigger.inherited', { origins: settings.effective_origins.join(', ') || t('trigger.noOrigins') })
-              : settings.frontend_origins.join(', ') || t('trigger.noOrigins')}
-          </Outdated>
+          <Outdated draft={edit}>{settings.frontend_origins === null ? inherited : effective}</Outdated>
           <Group>
             <Button
               disabled={!edit.isChanged || edit.isOutdated}

@@ -1,5 +1,7 @@
+import type { Response } from 'playwright-core';
 import t from 'tap';
 import { ru } from '../../../admin/src/texts/ru.ts';
+import { openDatabase } from '../../../src/db/database.ts';
 import { EMAIL, PASSWORD, sessionOf, startAdminBrowser } from '../../support/admin-browser.ts';
 import { makeDatabase } from '../../support/database.ts';
 import { startGraphStore } from '../../support/graph.ts';
@@ -7,6 +9,7 @@ import { startMailServer } from '../../support/mail-server.ts';
 import { startTelegram, startVk } from '../../support/messengers.ts';
 import { request } from '../../support/service.ts';
 import { databaseWay, storeWay } from '../../support/store-way.ts';
+import { watPlugin } from '../../support/wat.ts';
 
 /** What goes wrong is said in words, and nothing typed is lost. */
 
@@ -53,6 +56,74 @@ t.test('what another administrator has changed meanwhile is not overwritten, and
   await outdated.getByRole('button', { name: 'Load what is saved' }).click();
   await page.getByText('https://mine.example.org').waitFor({ state: 'detached' });
   await page.getByText('https://theirs.example.org').waitFor();
+  t.same(errors, []);
+});
+
+t.test('a restore that is given up leaves what was typed; roles of a command are not overwritten unseen', async t => {
+  const command = watPlugin({ id: 'bot', triggers: [{ name: 'hi', type: 'messenger' }], handle: '(i32.const 0)' });
+  const { errors, open, page, s } = await startAdminBrowser(t, { prepare: s => s.install(command) });
+  const session = await sessionOf(s);
+  const path = `${s.base}/api/admin/plugins/bot/commands/hi`;
+  const settings = async () => (await request(`${path}/settings`, { headers: session })).json;
+  const save = page.getByRole('button', { name: 'Save', exact: true });
+  const outdated = page.getByRole('alert').filter({ hasText: 'Something else was saved here meanwhile' });
+  await open('/admin/plugins/bot/commands/hi');
+  const role = page.getByLabel('System role');
+  await role.fill(' dean ');
+  await save.first().click();
+  await page.getByText('hi is saved').first().waitFor();
+  t.equal((await settings()).system_role, 'dean');
+  await page.locator('input[value="dean"]').waitFor();
+  t.equal(await outdated.count(), 0, 'one’s own change is not another’s');
+
+  await page.getByLabel('Role of this plugin').fill('helper');
+  const put = (roles: object) =>
+    request(`${path}/roles`, {
+      method: 'PUT',
+      headers: { 'content-type': 'application/json', ...session },
+      body: JSON.stringify({ system_role: null, global_roles: [], plugin_role: null, ...roles }),
+    });
+  t.equal((await put({ global_roles: ['staff'] })).status, 200);
+  await save.first().click();
+  await outdated.getByText('Global roles: staff').waitFor();
+  t.match(await settings(), { system_role: null, global_roles: ['staff'], plugin_role: null });
+  await outdated.getByRole('button', { name: 'Load what is saved' }).click();
+  await page.locator('input[value="dean"]').waitFor({ state: 'detached' });
+  t.equal(await role.inputValue(), '');
+
+  // Also when another administrator saves what was saved here before, and the page happens to read it.
+  const isRead = (r: Response): boolean => r.request().method() === 'GET' && r.url().endsWith('/hi/settings');
+  await role.fill('dean');
+  await Promise.all([page.waitForResponse(isRead), save.first().click()]);
+  t.equal((await put({})).status, 200);
+  await page.getByRole('switch').click({ force: true });
+  await page.locator('input[value="dean"]').waitFor({ state: 'detached' });
+  await page.getByLabel('Role of this plugin').fill('helper');
+  t.equal((await put({ system_role: 'dean', global_roles: ['staff'] })).status, 200);
+  await page.getByRole('switch').click({ force: true });
+  await outdated.getByText('System role: dean').waitFor();
+  await outdated.getByRole('button', { name: 'Load what is saved' }).click();
+  await outdated.waitFor({ state: 'detached' });
+
+  const editor = page.locator('.cm-content');
+  await editor.click();
+  await page.keyboard.type('true');
+  await page.keyboard.press('Escape');
+  await save.last().click();
+  await page.getByRole('button', { name: 'Discard' }).and(page.locator(':disabled:not([data-loading])')).waitFor();
+  await editor.click();
+  await page.keyboard.press('End');
+  await page.keyboard.type(' && 1 < 2');
+  const db = openDatabase(s.databaseUrl, 1, () => {});
+  t.teardown(() => db.close());
+  await db.query("UPDATE sessions SET password_at = password_at - interval '1 hour'");
+  await page.getByRole('button', { name: 'History' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Restore' }).first().click();
+  const question = page.getByRole('dialog').filter({ hasText: 'Confirm that it is you' });
+  await question.getByRole('button', { name: 'Cancel' }).last().click();
+  await question.waitFor({ state: 'detached' });
+  await page.keyboard.press('Escape');
+  t.equal(await editor.textContent(), 'true && 1 < 2');
   t.same(errors, []);
 });
 
