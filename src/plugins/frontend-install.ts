@@ -63,7 +63,8 @@ export class FrontendInstaller {
         const found = plugin === undefined ? undefined : await findVersionByKey(client, pluginId, wasmKey);
         if (found === undefined)
           throw new ServiceError('not_found', `there is no version of "${pluginId}" with this wasm_key`);
-        if (found.installedAt !== null)
+        // One whose secrets were lost is installed again before it runs, and is the same then.
+        if (found.installedAt !== null || plugin?.installedVersionId === found.id)
           throw new ServiceError(
             'conflict',
             'this version was installed and cannot be changed; upload the module again together with the new frontend',

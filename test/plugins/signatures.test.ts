@@ -4,6 +4,7 @@ import path from 'node:path';
 import t from 'tap';
 import { withCustomSection } from '../../src/abi/custom-section.ts';
 import { parseTrustedKey } from '../../src/config/trusted-key.ts';
+import { openDatabase } from '../../src/db/database.ts';
 import {
   checkSignature,
   frontendNote,
@@ -127,6 +128,26 @@ t.test('where signatures are required only modules of trusted keys are installed
   });
   const configured = await other.admin('POST', '/plugins/fine/install', { wasm_key: gone?.wasm_key });
   t.equal(configured.status, 200, 'what is installed can be configured');
+  const newer = await s.admin('POST', '/plugins/fine/install', {
+    wasm_key: (await s.upload(signed(okPlugin('fine'), author, 'another'))).json.wasm_key,
+  });
+  t.equal(newer.status, 200);
+  const back = await other.admin('POST', '/plugins/fine/rollback', { wasm_key: gone?.wasm_key });
+  t.match(back.json, { detail: /which is none of plugins\.trusted_keys/ }, 'a rollback runs no other keys either');
+
+  const [paged] = (await s.admin('GET', '/plugins/paged/versions')).json.items as Json[];
+  const db = openDatabase(s.databaseUrl, 1, () => {});
+  t.teardown(() => db.close());
+  // As after the loss of the key of stored secrets.
+  await db.query('UPDATE plugin_versions SET installed_at = NULL');
+  const pages = new FormData();
+  pages.append('file', new Blob([rawZip([{ name: 'index.html', data: Buffer.from('<p>unsigned</p>') }])]), 'f.zip');
+  const put = await request(`${s.base}/api/admin/plugins/paged/versions/${String(paged?.wasm_key)}/frontend`, {
+    method: 'PUT',
+    headers: { authorization: `Bearer ${TOKEN}` },
+    body: pages,
+  });
+  t.match(put.json, { status: 409, detail: /this version was installed and cannot be changed/ });
 });
 
 t.test('an author makes keys and signs at a terminal', async t => {
