@@ -89,7 +89,7 @@ export class AuthorSandbox<C> {
         callers: [],
         caller: 'test',
         // Its bytes lie in shared memory until this returns.
-        done: o => resolve({ ...o, body: o.body.slice(), output: o.output.slice() }),
+        done: o => resolve({ ...o, body: Uint8Array.from(o.body), output: Uint8Array.from(o.output) }),
       }),
     );
   }

@@ -7,6 +7,7 @@ import { OperatorError } from '../base/errors.ts';
 import { fieldErrorsOf } from '../base/field-errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import { permissionsOf } from '../plugins/manifest.ts';
+import { sha256Of } from '../plugins/module-storage.ts';
 import {
   type RecordedCall,
   type RecordedExecution,
@@ -50,8 +51,10 @@ export function readRecording(text: string, from: string): RecordedExecution {
 export type Replay = {
   /** Differences, one line each; empty when it ran as it did then. */
   differences: string[];
-  /** Whether it failed then and ends well now. */
+  /** Whether it failed then and another module ends well now. */
   isMended: boolean;
+  /** Whether the module is the recorded one; null when the recording does not say. */
+  isRecorded: boolean | null;
   /** Host calls that were answered from the recording. */
   calls: number;
   outcome: ExecutionOutcome;
@@ -71,50 +74,76 @@ const shown = (value: unknown): string => {
 
 const callText = (name: string, values: readonly RecordedValue[]): string => `${name}(${values.map(shown).join(', ')})`;
 
+/** The status of the answer of an execution that ended well. */
+export const answerStatus = ({ status }: ExecutionOutcome): number => (status === 0 ? 204 : status);
+
 /** What is different; `call` is the host call of this run that shows it, counted from 1; null for what no call shows. */
 type Difference = { text: string; call: number | null };
 
 /** Answers calls that the recording knows nothing of. */
 type Beyond = (row: HostFunction, args: readonly HostArgument[]) => HostResult | Promise<HostResult>;
 
-/** Answers host calls from the recording, in its order, and notes what is asked otherwise. */
+/** A host call of this run. `at`: index of the recorded call that answered it; null: none did. */
+type Asked = { at: number | null; name: string; args: readonly RecordedValue[]; how: string };
+
+const AS_IN_A_TEST = ' (answered as in a test, with nothing stored)';
+
+const requestShape = z.object({ url: z.string() });
+
+function addressOf(request: RecordedValue | undefined): string {
+  try {
+    return requestShape.parse(JSON.parse(String(request))).url;
+  } catch {
+    return '';
+  }
+}
+
+/** What a call is about: the answer for one key, file, plugin or address says nothing of another. */
+function subjectOf(name: string, [first]: readonly RecordedValue[]): string {
+  if (name === 'http_request') return addressOf(first);
+  return /^(?:kv|file|plugin)_/.test(name) ? JSON.stringify(first) : '';
+}
+
+/** Answers host calls from the recording, and notes what is asked otherwise. */
 class Player {
-  readonly differences: Difference[] = [];
-  /** Differences beyond those that are kept. */
-  more = 0;
   readonly #calls: readonly RecordedCall[];
   /** Arguments of each call as JSON: they are compared with those of every call that is made now. */
   readonly #arguments: readonly string[];
   readonly #masker: Masker;
-  /** The recorded call that is expected next. */
+  readonly #isRecorded: boolean;
+  /** Recorded calls that have answered one. */
+  readonly #used = new Set<number>();
+  readonly #asked: Asked[] = [];
+  /** The recorded call behind the one that answered last. */
   #next = 0;
-  answered = 0;
-  #made = 0;
   readonly #refused: number | null;
   readonly #beyond: Beyond | null;
 
   /**
    * @param secrets that were taken out when it was recorded, so that what is asked now is masked alike
+   * @param isRecorded whether the recorded module runs: what it asks is what it asked then, also where a hidden value makes it
+   *   look otherwise
    * @param refused the host call of this run that fails, counted from 1, so that the failure names its place; null: none
-   * @param beyond answers what is asked after the last recorded call: a mended module goes on where the recorded one failed; null:
-   *   such a call fails
+   * @param beyond answers what was not asked then; null: such a call fails
    */
   constructor(
     calls: readonly RecordedCall[],
     secrets: readonly string[],
+    isRecorded: boolean,
     refused: number | null,
     beyond: Beyond | null,
   ) {
     this.#calls = calls;
     this.#arguments = calls.map(call => JSON.stringify(call.arguments));
     this.#masker = new Masker(secrets);
+    this.#isRecorded = isRecorded;
     this.#refused = refused;
     this.#beyond = beyond;
   }
 
-  differs(text: string, call: number | null = null): void {
-    if (this.differences.length < DIFFERENCES_MAX) this.differences.push({ text, call });
-    else this.more++;
+  /** Host calls that were answered from the recording. */
+  get answered(): number {
+    return this.#used.size;
   }
 
   masked(value: HostArgument): RecordedValue {
@@ -125,31 +154,20 @@ class Player {
     return this.#masker.headers(flat);
   }
 
-  answer(row: HostFunction, args: readonly HostArgument[]): HostResult | Promise<HostResult> {
+  answer(row: HostFunction, values: readonly HostArgument[]): HostResult | Promise<HostResult> {
     const { name } = row;
-    this.#made++;
-    if (this.#made === this.#refused) return hostError(HOST_ERROR.unavailable, REFUSED);
-    const now = args.map(value => this.masked(value));
-    const at = this.#find(name, now);
-    if (at === null) {
-      const next = this.#calls[this.#next];
-      const before = next === undefined ? 'no further call' : callText(next.function, next.arguments);
-      const beyond = next === undefined ? this.#beyond : null;
-      const how = beyond === null ? '' : ' (answered as in a test, with nothing stored)';
-      this.differs(`host call ${this.#next + 1}: then ${before}, now ${callText(name, now)}${how}`, this.#made);
-      if (beyond !== null) return beyond(row, args);
+    if (this.#asked.length + 1 === this.#refused) return hostError(HOST_ERROR.unavailable, REFUSED);
+    const args = values.map(value => this.masked(value));
+    const at = this.#find(name, args);
+    const how = at === null && this.#beyond !== null ? AS_IN_A_TEST : '';
+    this.#asked.push({ at, name, args, how });
+    const then = at === null ? undefined : this.#calls[at];
+    if (at === null || then === undefined) {
+      if (this.#beyond !== null) return this.#beyond(row, values);
       return hostError(HOST_ERROR.unavailable, `the recording has no answer to ${name} here`);
     }
-    this.#skip(at);
-    const then = this.#calls[at];
-    if (then === undefined) throw new Error(`no call ${at} in the recording`);
+    this.#used.add(at);
     this.#next = at + 1;
-    this.answered++;
-    if (this.#arguments[at] !== JSON.stringify(now))
-      this.differs(
-        `host call ${at + 1}: then ${callText(name, then.arguments)}, now ${callText(name, now)}`,
-        this.#made,
-      );
     return {
       code: then.code,
       ...(then.data === null ? {} : { data: recordedBytes(then.data) }),
@@ -158,29 +176,58 @@ class Player {
   }
 
   /**
-   * The recorded call that answers this one: the next one when it is the same, else the first later one that is, so that
-   * calls a mended module no longer makes are passed over; else one of the same function with other arguments.
+   * The recorded call that answers this one: the next one that is the same, so that calls a mended module no longer makes are
+   * passed over; else one before that it makes later than then; else the next one of the same function about the same.
    */
-  #find(name: string, now: readonly RecordedValue[]): number | null {
-    const text = JSON.stringify(now);
+  #find(name: string, args: readonly RecordedValue[]): number | null {
+    const text = JSON.stringify(args);
+    let before: number | null = null;
     let other: number | null = null;
-    for (let k = this.#next; k < this.#calls.length; k++) {
-      if (this.#calls[k]?.function !== name) continue;
-      if (this.#arguments[k] === text) return k;
-      other ??= k;
+    for (const [k, call] of this.#calls.entries()) {
+      if (call.function !== name || this.#used.has(k)) continue;
+      const isSame = this.#arguments[k] === text;
+      if (isSame && k >= this.#next) return k;
+      if (isSame) before ??= k;
+      else if (k >= this.#next && (this.#isRecorded || subjectOf(name, args) === subjectOf(name, call.arguments)))
+        other ??= k;
     }
-    return other;
+    return before ?? other;
   }
 
-  /** Calls up to this one were made then and are not any more. */
-  #skip(to: number): void {
-    for (const [k, { arguments: values, function: name }] of this.#calls.slice(this.#next, to).entries())
-      this.differs(`host call ${this.#next + k + 1}: then ${callText(name, values)}, now not made`);
-  }
-
-  /** Reports the host calls of then that are not made any more. */
-  end(): void {
-    this.#skip(this.#calls.length);
+  /** What was asked otherwise, in the order of the calls. */
+  differences(): Difference[] {
+    const found: Difference[] = [];
+    let next = 0;
+    const notMade = (to: number): void => {
+      for (; next < to; next++) {
+        const call = this.#calls[next];
+        if (call !== undefined && !this.#used.has(next))
+          found.push({
+            text: `host call ${next + 1}: then ${callText(call.function, call.arguments)}, now not made`,
+            call: null,
+          });
+      }
+    };
+    for (const [k, { args, at, how, name }] of this.#asked.entries()) {
+      const now = `${callText(name, args)}${how}`;
+      if (at === null) {
+        const call = this.#calls[next];
+        const isInItsPlace = call?.function === name && !this.#used.has(next);
+        const then = call === undefined ? 'no further call' : 'not made';
+        const before = call !== undefined && isInItsPlace ? callText(call.function, call.arguments) : then;
+        found.push({ text: `host call ${next + 1}: then ${before}, now ${now}`, call: k + 1 });
+        if (isInItsPlace) next++;
+      } else if (at < next) found.push({ text: `host call ${at + 1}: ${now} is made later than then`, call: k + 1 });
+      else {
+        notMade(at);
+        next = at + 1;
+        const then = this.#calls[at]?.arguments ?? [];
+        if (this.#arguments[at] !== JSON.stringify(args))
+          found.push({ text: `host call ${at + 1}: then ${callText(name, then)}, now ${now}`, call: k + 1 });
+      }
+    }
+    notMade(this.#calls.length);
+    return found;
   }
 }
 
@@ -189,9 +236,11 @@ class Rerun {
   readonly #sandbox: AuthorSandbox<Player>;
   readonly #then: RecordedExecution;
   readonly #secrets: readonly string[];
+  readonly #isRecorded: boolean;
 
-  constructor(module: Uint8Array, then: RecordedExecution, config: Record<string, string>) {
+  constructor(module: Uint8Array, then: RecordedExecution, config: Record<string, string>, isRecorded: boolean) {
     this.#then = then;
+    this.#isRecorded = isRecorded;
     this.#secrets = Object.values(config);
     this.#sandbox = new AuthorSandbox<Player>(module, {
       config: { ...then.config, ...config },
@@ -203,14 +252,16 @@ class Rerun {
 
   /** @param refused the host call that fails, counted from 1; null: none */
   async run(refused: number | null): Promise<{ outcome: ExecutionOutcome; player: Player }> {
-    const { body, calls, event } = this.#then;
-    const player = new Player(calls, this.#secrets, refused, this.#then.outcome.kind === 'ok' ? null : this.#beyond());
+    const { body, calls, event, outcome } = this.#then;
+    // Of the recorded module all that it asked is known, unless it failed: there it may go on now.
+    const beyond = this.#isRecorded && outcome.kind === 'ok' ? null : this.#beyond();
+    const player = new Player(calls, this.#secrets, this.#isRecorded, refused, beyond);
     const entry = kindOf(event) === 'messenger' ? ENTRY.message : ENTRY.handle;
     const recorded = body === null ? null : recordedBytes(body);
     return { outcome: await this.#sandbox.run({ event, body: recorded, entry, context: player }), player };
   }
 
-  /** What a plugin asks that failed then and goes on now is answered as in a test of its author, from an empty store. */
+  /** What was not asked then is answered as in a test of the author, from an empty store. */
   #beyond(): Beyond {
     const host = new MemoryHost();
     const permissions = new Set(permissionsOf(this.#sandbox.manifest));
@@ -225,12 +276,13 @@ class Rerun {
     return first === REFUSED && /^\s+at /.test(frame) ? ` ${frame.trim()}` : '';
   }
 
-  /** @returns the differences of a run, the first ones with their places */
-  async placed({ differences, more }: Player): Promise<string[]> {
+  /** @returns a line for each difference, the first ones with their places */
+  async placed(differences: readonly Difference[]): Promise<string[]> {
     const lines: string[] = [];
     let looked = 0;
-    for (const { call, text } of differences)
+    for (const { call, text } of differences.slice(0, DIFFERENCES_MAX))
       lines.push(call !== null && looked++ < PLACES_MAX ? `${text}${await this.#placeOf(call)}` : text);
+    const more = differences.length - lines.length;
     return more === 0 ? lines : [...lines, `and ${more} more differences`];
   }
 
@@ -249,25 +301,26 @@ export async function replay(
   then: RecordedExecution,
   config: Record<string, string>,
 ): Promise<Replay> {
-  const rerun = new Rerun(module, then, config);
+  const isRecorded = then.module_sha256 === undefined ? null : then.module_sha256 === sha256Of(module);
+  const rerun = new Rerun(module, then, config, isRecorded === true);
   try {
     const { outcome, player } = await rerun.run(null);
-    player.end();
+    const differences = player.differences();
     const { failure, headers, kind, status } = then.outcome;
     const compare = (what: string, before: unknown, now: unknown): void => {
       if (JSON.stringify(before) !== JSON.stringify(now))
-        player.differs(`${what}: then ${shown(before)}, now ${shown(now)}`);
+        differences.push({ text: `${what}: then ${shown(before)}, now ${shown(now)}`, call: null });
     };
     compare('outcome', kind, outcome.kind);
     compare('failure', failure, player.masked(outcome.failure));
     // Replies to a message are host calls. Of a failure the service made the answer.
     if (kind === 'ok' && outcome.kind === 'ok' && kindOf(then.event) !== 'messenger') {
-      compare('status', status, outcome.status === 0 ? 204 : outcome.status);
+      compare('status', status, answerStatus(outcome));
       compare('headers', headers, player.maskedHeaders(outcome.headers));
       compare('body', then.outcome.body, player.masked(outcome.body));
     }
-    const isMended = kind !== 'ok' && outcome.kind === 'ok';
-    return { differences: await rerun.placed(player), isMended, calls: player.answered, outcome };
+    const isMended = kind !== 'ok' && outcome.kind === 'ok' && isRecorded !== true;
+    return { differences: await rerun.placed(differences), isMended, isRecorded, calls: player.answered, outcome };
   } finally {
     await rerun.close();
   }

@@ -1,10 +1,10 @@
 import fs from 'node:fs';
+import type { ExecutionOutcome } from '../../abi/execution-outcome.ts';
 import { writeKit } from '../../authors/new-project.ts';
-import { readRecording, replay } from '../../authors/replay.ts';
+import { answerStatus, readRecording, replay } from '../../authors/replay.ts';
 import { OperatorError, UsageError } from '../../base/errors.ts';
 import { fileProblem } from '../../base/file-problem.ts';
 import { inspectModule } from '../../plugins/inspect.ts';
-import { sha256Of } from '../../plugins/module-storage.ts';
 import { buildProject, endBuilds } from '../../projects/build-project.ts';
 import { readProject } from '../../projects/project.ts';
 import type { RecordedExecution } from '../../records/recorded-execution.ts';
@@ -69,6 +69,16 @@ async function recordingOf(
   return readRecording(text, `execution ${execution}`);
 }
 
+const HIDDEN_MATTERS =
+  'it is the recorded module: what it does otherwise depends on values that the recording hides (--set NAME=VALUE gives those of the configuration)';
+const SHOWN_CHARACTERS = 500;
+
+/** What it answers, for the eyes. */
+function bodyText({ body }: ExecutionOutcome): string {
+  const text = Buffer.from(body).toString();
+  return text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}...` : text;
+}
+
 /**
  * `plugin replay EXECUTION [FOLDER]`.
  *
@@ -84,7 +94,7 @@ export async function replayCommand(
 ): Promise<Answer> {
   const module = await moduleOf(folder, flags.module);
   const recorded = await recordingOf(execution, module, remote, flags.save);
-  const { calls, differences, isMended, outcome } = await replay(module, recorded, configOf(flags.set));
+  const { calls, differences, isMended, isRecorded, outcome } = await replay(module, recorded, configOf(flags.set));
   const exitCode = differences.length > 0 && !isMended ? 1 : 0;
   if (flags.json === true)
     return {
@@ -95,23 +105,25 @@ export async function replayCommand(
         differences,
         outcome: outcome.kind,
         failure: outcome.failure,
+        ...(outcome.kind === 'ok' ? { status: answerStatus(outcome), body: bodyText(outcome) } : {}),
       }),
       exitCode,
     };
-  const then = recorded.module_sha256;
   const which =
-    then === undefined
-      ? ''
-      : ` (${sha256Of(module) === then ? 'the recorded module' : 'another module than the recorded one'})`;
+    isRecorded === null ? '' : isRecorded ? ' (the recorded module)' : ' (another module than the recorded one)';
   const what = `${recorded.plugin_id} ${recorded.version}, trigger ${recorded.trigger}`;
   const lines = [
     `${what}${which}: ${outcome.kind}, ${calls} host calls answered from the recording, ${outcome.runMs.toFixed(1)} ms`,
     ...outcome.log.map(({ text }) => `  ${text.replaceAll('\n', '\n    ')}`),
     ...(outcome.failure === '' ? [] : [`  ${outcome.failure.replaceAll('\n', '\n    ')}`]),
+    ...(outcome.kind === 'ok' && outcome.status !== 0
+      ? [`  answers ${answerStatus(outcome)} ${bodyText(outcome)}`]
+      : []),
     ...(differences.length === 0
       ? ['it runs as it did then']
       : ['it differs:', ...differences.map(line => `  ${line}`)]),
     ...(isMended ? ['it failed then, and ends well now'] : []),
+    ...(isRecorded === true && differences.length > 0 ? [HIDDEN_MATTERS] : []),
   ];
   return { text: lines.join('\n'), exitCode };
 }
