@@ -18,6 +18,7 @@ import { appendGraphChanges } from '../outbox/append.ts';
 import { listSubjectTuples } from '../outbox/mirror.ts';
 import { eraseCaller, listExecutionsOf } from '../records/execution-records.ts';
 import { eraseRequestsOf, listRequestsOf } from '../records/idempotent-requests.ts';
+import { listRecordingsOf } from '../records/stored-recordings.ts';
 import { eraseImportsOf } from '../university/import-log.ts';
 import { erasePersonRecords, readPersonRecords } from '../university/person-records.ts';
 
@@ -26,6 +27,7 @@ export type Person = { user: GlobalUser | null; externalId: string | null; label
 
 /** At most that many rows of one kind; what is over ages out. */
 const ROWS_MAX = 100_000;
+const RECORDING_BYTES_MAX = 64 * 2 ** 20;
 const LATEST = Number.MAX_SAFE_INTEGER;
 
 function personOf(user: GlobalUser): Person {
@@ -82,6 +84,7 @@ export async function exportPerson(db: Database, person: Person) {
     requests: await ofUser(id => listRequestsOf(db, id)),
     files: await ofUser(id => listFilesOf(db, id)),
     executions,
+    recordings: await ofUser(id => listRecordingsOf(db, id, RECORDING_BYTES_MAX)),
     audit: await ofUser(id => listAudit(db, { actorUserId: id, before: LATEST, limit: ROWS_MAX })),
     plugins: [...new Set(executions.map(e => e.pluginId))],
   };
@@ -91,6 +94,7 @@ export type Erased = { removed: Record<string, number>; remarks: readonly string
 
 const KEPT = [
   'entries of the audit log stay until retention.audit, without name, address and what they say of the person',
+  'recordings of executions that others caused may name the person, until they are removed for their age',
   `entries of the outbox name the external id for ${LIMITS.outboxDays} days, errors of imports until retention.imports`,
 ];
 

@@ -30,6 +30,7 @@ export const AUDIT_ACTIONS = [
   'plugin.uninstall',
   'plugin.origins',
   'plugin.restore',
+  'execution.read_recording',
   'person.erase',
   'person.export',
   'plugin.resume',

@@ -61,6 +61,8 @@ export const LIMITS = {
   recordingBytesMax: 1 * MIB,
   recordingBytesPerPluginHour: 64 * MIB,
   recordingsPerPluginHour: 1000,
+  recordingBytesPerPlugin: 256 * MIB,
+  recordingsPerPlugin: 10_000,
   kvKeyBytesMax: 512,
   kvValueBytesMax: 1 * MIB,
   kvListMax: 1000,

@@ -8,9 +8,11 @@ export type JsonMask = {
   /** Whether the value at the innermost place is hidden, with all that is in it. Places begin with the outermost. */
   hides(places: readonly JsonPlace[]): boolean;
   /** What stands for a hidden value, as JSON: a string for a string, and whatever a reader expects for another one. */
-  hidden(json: string, place: JsonPlace): string;
+  hidden(json: string, places: readonly JsonPlace[]): string;
   /** What stands for a string that is not hidden. */
   text(value: string): string;
+  /** What stands for the name of a member. */
+  name(value: string): string;
   /** What stands for a number that is not hidden, as JSON. */
   number(json: string): string;
 };
@@ -35,15 +37,15 @@ export function maskJson(json: string, mask: JsonMask): string {
   const places: JsonPlace[] = [];
   let isName = false;
   let masked = '';
-  const string = (token: string): string => {
+  const string = (token: string, change: (text: string) => string): string => {
     const text: string = JSON.parse(token);
-    const after = mask.text(text);
+    const after = change(text);
     return after === text ? token : JSON.stringify(after);
   };
   const value = (token: string): string => {
     const place = places.at(-1);
-    if (place !== undefined && (place.isHidden || mask.hides(places))) return mask.hidden(token, place);
-    if (token[0] === '"') return string(token);
+    if (place !== undefined && (place.isHidden || mask.hides(places))) return mask.hidden(token, places);
+    if (token[0] === '"') return string(token, mask.text);
     return /^[-\d]/.test(token) ? mask.number(token) : token;
   };
   const open = (isList: boolean): void => {
@@ -59,7 +61,7 @@ export function maskJson(json: string, mask: JsonMask): string {
     else if (token === ',' && place?.isList === true) place.index++;
     else if (isName && token[0] === '"' && place !== undefined) {
       place.name = JSON.parse(token);
-      written = string(token);
+      written = string(token, mask.name);
     } else if (token !== ',' && token !== ':' && token.trim() !== '') written = value(token);
     if (token.trim() !== '') isName = (token === '{' || token === ',') && places.at(-1)?.isList === false;
     masked += written;

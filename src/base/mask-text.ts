@@ -1,62 +1,83 @@
-import { isJson, type JsonMask, maskJson } from './mask-json.ts';
-
-/** Stands in the place of a secret. */
-export const MASKED = '(hidden)';
+import { HiddenValues, MASKED, MASKED_MAIL } from './hidden-values.ts';
+import { isJson, type JsonMask, type JsonPlace, maskJson } from './mask-json.ts';
 
 /** Names of what carries credentials: fields of forms, members of JSON, columns; and headers. */
-const CREDENTIAL = '[\\w-]{0,40}(?:api[-_]?key|[-_]key|token|secret|password)[\\w-]{0,40}';
+const CREDENTIAL =
+  '[\\w-]{0,40}(?:api[-_]?key|[-_]key|(?:access|private|secret|signing)key|token|secret|passw(?:or)?d|passphrase|credential|signature|session[-_]?id|x[-_]session)[\\w-]{0,40}|pwd|sid|otp|pin(?:[-_]?code)?';
 /** Names of what is known of a person (docs/university.md "Fields"), in the spellings of JSON, columns and forms. */
 const PERSONAL =
-  '(?:first|last|middle)[-_]?name|patronymic|surname|birth[-_]?(?:date|day)|(?:mobile[-_]?)?phone(?:[-_]?number)?|e[-_]?mail|citizenship|passport[\\w-]{0,40}|snils';
+  '(?:first|last|middle|full)[-_]?name|fio|patronymic|surname|birth[-_]?(?:date|day)|(?:mobile[-_]?)?phone(?:[-_]?number)?|e[-_]?mail|citizenship|nationality(?:[-_]?type)?|record[-_]?book(?:[-_]?number)?|passport[\\w-]{0,40}|snils|idp[-_]?accounts?[-_]?id';
 const FIELD = `${CREDENTIAL}|${PERSONAL}`;
 const NAME = `(?:proxy-)?authorization|(?:set-)?cookie|${FIELD}`;
 // Each pattern begins where nothing before belongs to it and does not look back, so that a text costs what it is long.
 const MEMBERS = new RegExp(`"(${NAME})"\\s{0,8}:\\s{0,8}"([^"\\\\]*(?:\\\\.[^"\\\\]*)*)(?:"|$)`, 'gis');
 const FIELDS = new RegExp(`(?<=^|[?&;\\s"'(])(${FIELD})=([^&\\s"\\\\]+)`, 'gi');
+/** Parts of a form with files (RFC 7578). */
+const PARTS = new RegExp(
+  `(; ?name="(?:${FIELD})"[^\\n]{0,400}\\n(?:[^\\r\\n]{1,400}\\r?\\n){0,8}\\r?\\n)([^\\r\\n]+)`,
+  'gi',
+);
 // A word of letters alone follows in sentences.
 const SCHEMES = /(?<![\w-])(bearer|basic)(\s{1,8})(?=[\w.~+/=-]*[\d=])([\w.~+/=-]{8,})/gi;
 const ADDRESSES = /(?<![a-z\d+.-])([a-z][a-z\d+.-]{0,31}:\/\/)[^\s/@"]{1,512}@/gi;
-const MAIL = /(?<![\w.+%-])[\w.+%-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}/g;
+const MAIL = /(?<![\p{L}\p{N}_.+%-])[\p{L}\p{N}_.+%-]{1,64}@[\p{L}\p{N}_-]{1,63}(?:\.[\p{L}\p{N}_-]{1,63}){1,8}/gu;
 
 const IS_HIDDEN = new RegExp(`^(?:${NAME})$`, 'i');
 /** A number under such a name is hidden, too; under others it is an id, a count, a time. */
-const IS_SECRET_NUMBER = /secret|password|phone|passport|snils/i;
+const IS_SECRET_NUMBER = /secret|passw(?:or)?d|pwd|otp|pin|phone|passport|snils|record[-_]?book/i;
 
 /** Whether what has this name is a credential or says something of a person. */
 export const isHiddenName = (name: string): boolean => IS_HIDDEN.test(name);
 
 export type Hiding = {
-  /** Takes out what is known to be secret, wherever it stands. */
-  known(text: string): string;
+  /** What is known to be secret, and hidden wherever it stands. */
+  known: HiddenValues;
   /** Gets each value that is hidden because of its name, as it stood there. */
   onHidden(value: string): void;
 };
 
-const NOTHING_KNOWN: Hiding = { known: text => text, onHidden() {} };
+const NOTHING_KNOWN: Hiding = { known: new HiddenValues([]), onHidden() {} };
 
-function maskWords(text: string, { known, onHidden }: Hiding): string {
-  const hide = (credential: string): string => {
-    onHidden(credential);
-    return MASKED;
+const isMail = (text: string): boolean => text.replace(MAIL, '') === '' && text !== '';
+
+function maskWords(text: string, onHidden: Hiding['onHidden']): string {
+  const hide = (value: string): string => {
+    if (value === MASKED_MAIL || value === MASKED) return value;
+    onHidden(value);
+    return isMail(value) ? MASKED_MAIL : MASKED;
   };
-  return known(text)
+  return text
     .replace(MEMBERS, (_, name: string, value: string) => `"${name}":"${hide(value)}"`)
     .replace(FIELDS, (_, name: string, value: string) => `${name}=${hide(value)}`)
+    .replace(PARTS, (_, head: string, value: string) => `${head}${hide(value)}`)
     .replace(SCHEMES, (_, scheme: string, space: string, value: string) => `${scheme}${space}${hide(value)}`)
     .replace(ADDRESSES, `$1${MASKED}@`)
-    .replace(MAIL, '(mail address)');
+    .replace(MAIL, MASKED_MAIL);
 }
 
-/** How values of JSON are hidden: each keeps its type, so that a program reads them as before. */
-export const jsonMask = (hides: JsonMask['hides'], hiding: Hiding): JsonMask => ({
-  hides,
-  hidden(json, { name }) {
-    if (json[0] !== '"') return IS_SECRET_NUMBER.test(name) && /^[-\d]/.test(json) ? '0' : json;
-    hiding.onHidden(JSON.parse(json));
-    return `"${MASKED}"`;
+/** The name of a value: of the member it is, or of the list it is in. */
+const memberName = (places: readonly JsonPlace[]): string => places.at(-1)?.name ?? '';
+
+/**
+ * How values of JSON are hidden: each keeps its type, so that a program reads them as before.
+ *
+ * @param nameOf the name of a value that decides whether it is hidden
+ */
+export const jsonMask = (hiding: Hiding, nameOf: typeof memberName = memberName): JsonMask => ({
+  hides: places => isHiddenName(nameOf(places)),
+  hidden(json, places) {
+    if (json[0] !== '"') {
+      if (!IS_SECRET_NUMBER.test(nameOf(places)) || !/^[-\d]/.test(json)) return json;
+      hiding.onHidden(json);
+      return '0';
+    }
+    const value: string = JSON.parse(json);
+    if (value !== '') hiding.onHidden(value);
+    return JSON.stringify(isMail(value) ? MASKED_MAIL : MASKED);
   },
   text: value => maskText(value, hiding),
-  number: json => (hiding.known(json) === json ? json : '0'),
+  name: value => maskWords(hiding.known.hideInName(value), hiding.onHidden),
+  number: json => (hiding.known.hide(json) === json ? json : '0'),
 });
 
 /**
@@ -64,11 +85,8 @@ export const jsonMask = (hides: JsonMask['hides'], hiding: Hiding): JsonMask => 
  * worded: JSON of what came and went, a form, or words.
  */
 export function maskText(text: string, hiding: Hiding = NOTHING_KNOWN): string {
-  if (!isJson(text)) return maskWords(text, hiding);
-  return maskJson(
-    text,
-    jsonMask(places => isHiddenName(places.at(-1)?.name ?? ''), hiding),
-  );
+  if (isJson(text)) return maskJson(text, jsonMask(hiding));
+  return maskWords(hiding.known.hide(text), hiding.onHidden);
 }
 
 /** Headers as `name NUL value NUL`, with credentials hidden. */

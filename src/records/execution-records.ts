@@ -4,6 +4,7 @@ import { storableText } from '../base/storable-text.ts';
 import { type Database, isUnavailable, type Queryable } from '../db/database.ts';
 import { removeInBatches } from '../db/remove-in-batches.ts';
 import { findRow, findRows, loadRow } from '../db/rows.ts';
+import type { EndedRecording } from './recording.ts';
 import { RecordingAllowance } from './recording-allowance.ts';
 
 /** What is stored of an execution (docs/plugins.md "Records"), or of a caller that a policy refused: `refused`. */
@@ -26,14 +27,14 @@ export type ExecutionRecord = {
   log: LogLine[];
   /** The policy verdict with all graph checks it made; null without a policy. */
   decision: object | null;
-  /** The recording, as JSON, with which it can run again; left out or null where it was not recorded. */
-  recording?: Buffer | null;
+  /** The recording, as JSON, with which it can run again; null where it was not recorded. */
+  recording: Buffer | null;
 };
 
-export type StoredRecord = ExecutionRecord & { id: number };
+export type StoredRecord = Omit<ExecutionRecord, 'recording'> & { id: number };
 
 /** A record as a list shows it, without what is long. */
-export type ListedRecord = Omit<StoredRecord, 'log' | 'decision' | 'recording'> & { logLines: number };
+export type ListedRecord = Omit<StoredRecord, 'log' | 'decision'> & { logLines: number };
 
 export type RecordFilter = {
   plugin?: string;
@@ -137,20 +138,25 @@ export class ExecutionRecords {
     return true;
   }
 
-  append(record: ExecutionRecord): void {
+  /** @param recording packed only when it is kept: a plugin has an allowance for each hour */
+  append(record: Omit<ExecutionRecord, 'recording'>, recording: EndedRecording | null = null): void {
     if (this.#backlog.length >= BACKLOG_MAX) {
       this.#lost++;
       return;
     }
-    const recording = this.#backlog.length > RECORDING_BACKLOG_MAX ? null : this.#allowance.take(record);
-    this.#backlog.push({ ...record, log: this.#withinHour(record), recording });
+    const isKept =
+      recording !== null &&
+      recording.bytes <= LIMITS.recordingBytesMax &&
+      this.#backlog.length <= RECORDING_BACKLOG_MAX &&
+      this.#allowance.take(record.pluginId, record.startedAt, recording.bytes);
+    this.#backlog.push({ ...record, log: this.#withinHour(record), recording: isKept ? recording.pack() : null });
     this.#timer ??= setTimeout(() => this.#flushSoon(), FLUSH_MS);
   }
 
   /**
    * Log lines of a plugin beyond its hourly allowance are dropped, and the record says so (docs/plugins.md "Records").
    */
-  #withinHour(record: ExecutionRecord): LogLine[] {
+  #withinHour(record: Omit<ExecutionRecord, 'recording'>): LogLine[] {
     if (record.log.length === 0) return record.log;
     const hour = Math.floor(record.startedAt.getTime() / 3_600_000);
     const used = this.#logged.get(record.pluginId);
@@ -234,7 +240,7 @@ export class ExecutionRecords {
 
   /**
    * Drops the parts of the records that are over, a week or a month at a time, and makes the next ones. Row by row go those that are in
-   * no part.
+   * no part. Then removes old recordings.
    *
    * @returns how many parts were dropped, and how many rows were removed
    */
@@ -250,6 +256,7 @@ export class ExecutionRecords {
          (SELECT id FROM execution_records_other WHERE started_at < now() - $1 * interval '1 ms' LIMIT $2)`,
       [ageMs],
     );
+    await removeRecordings(this.#db, ageMs);
     return { parts, rows };
   }
 }
@@ -296,7 +303,7 @@ async function insert(db: Database, batch: ExecutionRecord[]): Promise<void> {
       column(r => JSON.stringify(r.log.map(l => ({ level: l.level, text: storableText(l.text) })))),
       column(r => r.traceId),
       column(r => (r.decision === null ? null : JSON.stringify(r.decision).replaceAll('\\u0000', '\\ufffd'))),
-      column(r => r.recording ?? null),
+      column(r => r.recording),
       [...new Set(batch.flatMap(r => USER.exec(r.principal)?.[1] ?? []))],
     ],
   );
@@ -359,6 +366,25 @@ export async function eraseCaller(client: Queryable, userId: number): Promise<nu
   const { rowCount } = await client.query(
     `UPDATE execution_records SET principal = 'erased', log = '[]', decision = NULL, recording = NULL WHERE principal = $1`,
     [`user:${userId}`],
+  );
+  return rowCount ?? 0;
+}
+
+/**
+ * Takes recordings out of records that are old enough to go, which stay until their whole part goes, and the oldest
+ * recordings of plugins that have more than their share.
+ *
+ * @returns how many
+ */
+export async function removeRecordings(db: Queryable, ageMs: number): Promise<number> {
+  const { rowCount } = await db.query(
+    `UPDATE execution_records r SET recording = NULL
+     FROM (SELECT id, started_at, row_number() OVER newest AS nth, sum(octet_length(recording)) OVER newest AS bytes
+           FROM execution_records WHERE recording IS NOT NULL
+           WINDOW newest AS (PARTITION BY plugin_id ORDER BY id DESC)) k
+     WHERE r.id = k.id AND r.started_at = k.started_at
+       AND (k.nth > $1 OR k.bytes > $2 OR k.started_at < now() - $3 * interval '1 ms')`,
+    [LIMITS.recordingsPerPlugin, LIMITS.recordingBytesPerPlugin, ageMs],
   );
   return rowCount ?? 0;
 }

@@ -2,9 +2,10 @@ import { z } from 'zod';
 import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
 import { HOST_ERROR } from '../abi/host-functions.ts';
 import { type HostArgument, type HostResult, hostError } from '../abi/host-result.ts';
+import { HiddenValues, MASKED } from '../base/hidden-values.ts';
 import { LIMITS } from '../base/limits.ts';
 import { isJson, type JsonPlace, maskJson } from '../base/mask-json.ts';
-import { type Hiding, isHiddenName, jsonMask, MASKED, maskHeaders, maskText } from '../base/mask-text.ts';
+import { type Hiding, jsonMask, maskHeaders, maskText } from '../base/mask-text.ts';
 import type { RecordedExecution, RecordedValue } from './recorded-execution.ts';
 
 /** What an execution was given and what its host calls got, to run it again (docs/plugins.md "Recordings"). */
@@ -20,43 +21,44 @@ export type RecordingOf = {
 
 /** Shorter secrets would hide parts of ordinary words. */
 const SECRET_CHARACTERS_MIN = 4;
-/** Shorter credentials of a request may be words that stand elsewhere, too. */
-const CREDENTIAL_CHARACTERS_MIN = 8;
+/** Shorter values of cookies are settings, such as a language. */
+const COOKIE_CHARACTERS_MIN = 8;
 /** Each is searched in the whole recording. */
-const CREDENTIALS_MAX = 100;
-
-/** A secret as it is, and as it stands in JSON, in addresses and in forms. */
-const spellings = (secret: string): string[] => [
-  secret,
-  JSON.stringify(secret).slice(1, -1),
-  encodeURIComponent(secret),
-  new URLSearchParams([['', secret]]).toString().slice(1),
-];
+const FOUND_MAX = 1000;
 
 /** Bytes as text with a character for each, so that they come back as they were. */
-const bytesText = (bytes: Uint8Array): string => Buffer.from(bytes).toString('latin1');
+const bytesText = (bytes: Uint8Array | string): string => Buffer.from(bytes).toString('latin1');
+
+/** What a program takes out of a hidden value: the token after its scheme, the password of Basic, values of cookies. */
+function partsOf(value: string): string[] {
+  const [, scheme = '', token = ''] = /^(\w+)\s+(\S+)$/.exec(value) ?? [];
+  const basic = scheme.toLowerCase() === 'basic' ? Buffer.from(token, 'base64').toString() : '';
+  const cookies = [...value.matchAll(/(?<=^|;\s{0,8})[^=;\s]+=([^;]*)/g)].map(([, cookie = '']) => cookie);
+  return [token, basic.slice(basic.indexOf(':') + 1), ...cookies.filter(c => c.length >= COOKIE_CHARACTERS_MIN)];
+}
 
 /** Takes secrets and personal data out of values: as the support bundle does, and what the configuration keeps secret. */
 export class Masker {
   readonly #secrets: readonly string[];
-  /** Credentials that were found and hidden: in another place of the recording the same may stand without its name. */
+  readonly #values: readonly string[];
+  /** Values that were hidden for their names: in another place of the recording the same may stand without its name. */
   readonly found = new Set<string>();
-  readonly #hiding: Hiding = {
-    known: text => {
-      let masked = text;
-      for (const secret of this.#secrets) masked = masked.replaceAll(secret, MASKED);
-      return masked;
-    },
-    onHidden: credential => {
-      if (credential.length < CREDENTIAL_CHARACTERS_MIN || credential.includes(MASKED)) return;
-      if (this.found.size < CREDENTIALS_MAX) this.found.add(credential);
-    },
-  };
+  readonly #hiding: Hiding;
+  readonly #hidingBytes: Hiding;
 
-  constructor(secrets: readonly string[]) {
-    const all = secrets.filter(secret => secret.length >= SECRET_CHARACTERS_MIN).flatMap(spellings);
-    // The longest first: one may be the beginning of another.
-    this.#secrets = [...new Set(all)].sort((a, b) => b.length - a.length);
+  /** @param values found by another masker in the same recording */
+  constructor(secrets: readonly string[], values: Iterable<string> = []) {
+    this.#secrets = secrets.filter(secret => secret.length >= SECRET_CHARACTERS_MIN);
+    this.#values = [...values];
+    const onHidden = (value: string): void => {
+      if (value.includes(MASKED)) return;
+      for (const part of [value, ...partsOf(value)]) if (part !== '') this.found.add(part);
+    };
+    this.#hiding = { known: new HiddenValues(this.#secrets, this.#values), onHidden };
+    this.#hidingBytes = {
+      known: new HiddenValues(this.#secrets.map(bytesText), this.#values.map(bytesText)),
+      onHidden: value => onHidden(Buffer.from(value, 'latin1').toString()),
+    };
   }
 
   text(text: string): string {
@@ -68,14 +70,14 @@ export class Masker {
     return maskHeaders(flat, this.#hiding);
   }
 
-  /** JSON of the database: the values of columns that are named like credentials are hidden. */
-  rows(json: string, columns: ReadonlySet<number>): string {
-    const hides = (places: readonly JsonPlace[]): boolean => {
+  /** JSON of the database: a value has the name of its column. */
+  rows(json: string, columns: readonly string[]): string {
+    const nameOf = (places: readonly JsonPlace[]): string => {
       const inner = places.at(-1);
-      if (places.length === 3 && places[0]?.name === 'rows' && columns.has(inner?.index ?? -1)) return true;
-      return isHiddenName(inner?.name ?? '');
+      const isCell = places.length === 3 && places[0]?.name === 'rows';
+      return (isCell ? columns[inner?.index ?? -1] : inner?.name) ?? '';
     };
-    return maskJson(json, jsonMask(hides, this.#hiding));
+    return maskJson(json, jsonMask(this.#hiding, nameOf));
   }
 
   value(value: HostArgument): RecordedValue {
@@ -87,9 +89,7 @@ export class Masker {
   }
 
   #bytes(bytes: Uint8Array): string {
-    let masked = bytesText(bytes);
-    for (const secret of this.#secrets) masked = masked.replaceAll(bytesText(Buffer.from(secret)), MASKED);
-    return Buffer.from(maskText(masked, this.#hiding), 'latin1').toString('base64');
+    return Buffer.from(maskText(bytesText(bytes), this.#hidingBytes), 'latin1').toString('base64');
   }
 }
 
@@ -123,6 +123,9 @@ function textOf(bytes: Uint8Array): string | null {
 }
 
 type KeptCall = { name: string; args: ReadonlyArray<HostArgument>; result: HostResult };
+
+/** `pack` takes time that grows with `bytes`, which the recording has before values are hidden. */
+export type EndedRecording = { bytes: number; pack(): Buffer | null };
 
 /** The recording of one execution while it runs. */
 export class Recording {
@@ -177,14 +180,18 @@ export class Recording {
     return result instanceof Promise ? result.then(r => this.add(name, args, r), failed) : this.add(name, args, result);
   }
 
-  /** @returns the recording as JSON; null when it is larger than the limit */
+  /** The recording of an execution that has ended, to be packed when it is kept. */
+  ended(outcome: ExecutionOutcome, status: number): EndedRecording {
+    return { bytes: this.#bytes + outcome.body.length, pack: () => this.pack(outcome, status) };
+  }
+
+  /** @returns the recording as JSON; null when it is larger than the limit, or hides more values than can be searched */
   pack(outcome: ExecutionOutcome, status: number): Buffer | null {
-    this.#bytes += outcome.body.length;
-    if (this.#bytes > LIMITS.recordingBytesMax) return null;
+    if (this.#bytes + outcome.body.length > LIMITS.recordingBytesMax) return null;
     const masker = new Masker(this.#secrets);
     let recorded = this.#recorded(outcome, status, masker);
-    if (masker.found.size > 0)
-      recorded = this.#recorded(outcome, status, new Masker([...this.#secrets, ...masker.found]));
+    if (masker.found.size > FOUND_MAX) return null;
+    if (masker.found.size > 0) recorded = this.#recorded(outcome, status, new Masker(this.#secrets, masker.found));
     const text = Buffer.from(JSON.stringify(recorded));
     return text.length > LIMITS.recordingBytesMax ? null : text;
   }
@@ -242,8 +249,8 @@ const page = z.object({
 /** Answers of host calls, in the order they were given. */
 class Answers {
   readonly #masker: Masker;
-  /** Columns that hold credentials, by cursor: only the first page of rows names its columns. */
-  readonly #columns = new Map<number, ReadonlySet<number>>();
+  /** Names of columns, by cursor: only the first page of rows has them. */
+  readonly #columns = new Map<number, readonly string[]>();
 
   constructor(masker: Masker) {
     this.#masker = masker;
@@ -257,12 +264,9 @@ class Answers {
     const read = page.safeParse(JSON.parse(text));
     if (!read.success) return this.#masker.value(text);
     const { columns, cursor } = read.data;
-    const hidden =
-      columns === undefined
-        ? (this.#columns.get(Number(args[0])) ?? new Set())
-        : new Set(columns.flatMap(({ name: column }, k) => (isHiddenName(column) ? [k] : [])));
-    if (cursor !== null) this.#columns.set(cursor, hidden);
-    return this.#masker.rows(text, hidden);
+    const names = columns?.map(column => column.name) ?? this.#columns.get(Number(args[0])) ?? [];
+    if (cursor !== null) this.#columns.set(cursor, names);
+    return this.#masker.rows(text, names);
   }
 }
 

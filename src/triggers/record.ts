@@ -48,8 +48,8 @@ export function appendExecution(
   a: Answered & { outcome: ExecutionOutcome; recording: Recording | null },
   nowMs: number,
 ): void {
-  const recording = a.recording?.pack(a.outcome, a.status) ?? null;
-  records.append({ ...common(x, t, a), ...measured(a.outcome, nowMs), recording });
+  const record = { ...common(x, t, a), ...measured(a.outcome, nowMs) };
+  records.append(record, a.recording?.ended(a.outcome, a.status));
 }
 
 /** The recording of an execution that is about to begin. */
@@ -93,8 +93,7 @@ export function appendCall(
 ): void {
   if (call.plugin === null) return;
   if (o.kind === 'ok' && !o.log.some(l => l.level === 3) && !records.wants(call.plugin, nowMs)) return;
-  const recording = call.recording?.pack(o, 0) ?? null;
-  records.append({ ...commonOfCall(call), decision, ...measured(o, nowMs), recording });
+  records.append({ ...commonOfCall(call), decision, ...measured(o, nowMs) }, call.recording?.ended(o, 0));
 }
 
 /** Appends the record of a refused command, at most a few per second. */

@@ -75,11 +75,22 @@ await s.admin('POST', '/relationships', {
     { resource_type: 'faculty', resource_id: 'f1', relation: 'staff', subject_type: 'user', subject_id: 'e1' },
   ],
 });
+const RECORDED = {
+  format: 1,
+  plugin_id: 'filebox',
+  version: '1',
+  trigger: 'files',
+  event: 'of Ada',
+  body: null,
+  config: {},
+  calls: [],
+  outcome: { kind: 'ok', failure: '', status: 200, headers: '', body: '' },
+};
 await db.query(
   `INSERT INTO execution_records (request_id, plugin_id, version, trigger_name, principal, outcome, status, started_at, queue_wait_ms,
-     run_ms, host_calls, peak_pages, failure, log)
-   VALUES ('of the log', 'filebox', '1', 'files', $1, 'ok', 200, now(), 1, 1, 1, 1, '', '[{"level":1,"text":"Ada"}]')`,
-  [`user:${ada.userId}`],
+     run_ms, host_calls, peak_pages, failure, log, recording)
+   VALUES ('of the log', 'filebox', '1', 'files', $1, 'ok', 200, now(), 1, 1, 1, 1, '', '[{"level":1,"text":"Ada"}]', $2)`,
+  [`user:${ada.userId}`, JSON.stringify(RECORDED)],
 );
 for (const { userId } of [ada, other]) {
   const by = { kind: 'user' as const, userId, name: `of ${userId}`, requestId: '', address: '' };
@@ -116,6 +127,7 @@ t.test('an export holds everything of the person, with the files, and no secret'
     incoming_messages: [{ payload: 'from Ada' }],
     files: [{ id: fileId }],
     executions: [{ pluginId: 'filebox' }, { pluginId: 'filebox' }],
+    recordings: [{ recording: { event: 'of Ada' } }],
     audit: [{ action: 'token.create', actor: { name: `of ${ada.userId}` } }],
     requests: [{ body: `user:${ada.userId}` }],
   });
@@ -226,7 +238,7 @@ t.test('erasing takes everything away, rights and graph included, and leaves oth
 });
 
 const BY = { kind: 'command_line' as const, userId: null, name: 'test', requestId: '', address: '' };
-const RECORD: ExecutionRecord = {
+const RECORD: Omit<ExecutionRecord, 'recording'> = {
   requestId: '',
   traceId: '',
   pluginId: 'filebox',
@@ -243,8 +255,8 @@ const RECORD: ExecutionRecord = {
   failure: '',
   log: [{ level: 2, text: 'of a user' }],
   decision: { allowed: true },
-  recording: Buffer.from('of a user'),
 };
+const RECORDING = { bytes: 1, pack: () => Buffer.from('of a user') };
 
 /** Until a number of connections to the database of the test wait for a lock. */
 async function untilWaiting(count: number): Promise<void> {
@@ -260,7 +272,7 @@ t.test('a record of an execution names no user who is erased while it is written
   t.teardown(() => own.close());
   const records = new ExecutionRecords(own, error => t.fail(String(error)));
   const write = async (requestId: string, ...users: number[]): Promise<void> => {
-    for (const id of users) records.append({ ...RECORD, requestId, principal: `user:${id}` });
+    for (const id of users) records.append({ ...RECORD, requestId, principal: `user:${id}` }, RECORDING);
     await records.flush();
   };
   const stored = async (requestId: string): Promise<unknown[]> =>

@@ -46,7 +46,7 @@ t.test('the bundle holds configuration, queues, hosts and failures, and no secre
   t.match(JSON.parse(read('queues.json')), { outbox: { dead: 0 }, jobs: Array, imports: [] });
   t.match(JSON.parse(read('hosts.json')), [{ pid: process.pid }]);
   t.match(JSON.parse(read('failures.json')), [
-    { requestId: 'request-1', failure: 'unreachable, says (mail address) at https://(hidden)@x.example/' },
+    { requestId: 'request-1', failure: 'unreachable, says hidden@example.invalid at https://(hidden)@x.example/' },
   ]);
   t.match(JSON.parse(read('doctor.json')), [{ state: /ok|failed|warning/ }]);
 

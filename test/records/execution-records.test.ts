@@ -1,13 +1,13 @@
 import t from 'tap';
 import { LIMITS } from '../../src/base/limits.ts';
 import { openDatabase } from '../../src/db/database.ts';
-import { type ExecutionRecord, ExecutionRecords } from '../../src/records/execution-records.ts';
+import { type ExecutionRecord, ExecutionRecords, removeRecordings } from '../../src/records/execution-records.ts';
 import { makeDatabase } from '../support/database.ts';
 import { databaseWay } from '../support/store-way.ts';
 
 /** How records come to the database (docs/plugins.md "Records"). */
 
-const RECORD: ExecutionRecord = {
+const RECORD: Omit<ExecutionRecord, 'recording'> = {
   requestId: '',
   traceId: '',
   pluginId: 'p',
@@ -24,7 +24,6 @@ const RECORD: ExecutionRecord = {
   failure: 'unreachable',
   log: [],
   decision: null,
-  recording: null,
 };
 
 const database = await makeDatabase();
@@ -62,6 +61,59 @@ t.test('a plugin fills no more than its part of an hour with log lines, and othe
     { id: 'of another', bytes: 100 },
     { id: 'of another hour', bytes: 200 },
   ]);
+});
+
+t.test('a recording beyond the allowance of the hour is not packed, and its record is kept', async t => {
+  const records = new ExecutionRecords(db, error => t.fail(String(error)));
+  let packed = 0;
+  const recording = (bytes: number) => ({
+    bytes,
+    pack() {
+      packed++;
+      return Buffer.from('{}');
+    },
+  });
+  const many = LIMITS.recordingBytesPerPluginHour / LIMITS.recordingBytesMax;
+  const record = { ...RECORD, pluginId: 'recorded', startedAt: new Date() };
+  records.append(record, recording(LIMITS.recordingBytesMax + 1));
+  for (let k = 0; k < many; k++) records.append(record, recording(LIMITS.recordingBytesMax));
+  records.append(record, recording(1));
+  await records.flush();
+  const { rows } = await db.query(
+    `SELECT count(*)::int AS records, count(recording)::int AS recordings FROM execution_records
+     WHERE plugin_id = 'recorded'`,
+  );
+  t.same(rows, [{ records: many + 2, recordings: many }]);
+  t.equal(packed, many);
+});
+
+t.test('the oldest recordings of a plugin go when it has more than its share, and all that are too old', async t => {
+  const day = 86_400_000;
+  const add = (pluginId: string, bytes: number, count: number, age = '1 hour'): Promise<unknown> =>
+    db.query(
+      `INSERT INTO execution_records (request_id, plugin_id, version, trigger_name, principal, outcome, status, started_at,
+         queue_wait_ms, run_ms, host_calls, peak_pages, failure, log, recording)
+       SELECT k, $1, '1', 'run', 'public', 'ok', 200, now() - $4::interval, 0, 0, 0, 1, '', '[]',
+         decode(repeat('00', $2), 'hex') FROM generate_series(1, $3) AS k`,
+      [pluginId, bytes, count, age],
+    );
+  await add('large', 2 ** 20, 3);
+  await add('large', LIMITS.recordingBytesPerPlugin - 2 ** 21, 1);
+  await add('many', 1, LIMITS.recordingsPerPlugin + 2);
+  await add('old', 1, 1, '15 days');
+  await add('young', 1, 1, '13 days');
+  t.equal(await removeRecordings(db, 14 * day), 4);
+  const { rows } = await db.query(
+    `SELECT plugin_id, count(*)::int AS records, (array_agg(request_id ORDER BY id) FILTER (WHERE recording IS NULL)) AS gone
+     FROM execution_records WHERE plugin_id IN ('large', 'many', 'old', 'young') GROUP BY 1 ORDER BY 1`,
+  );
+  t.same(rows, [
+    { plugin_id: 'large', records: 4, gone: ['1'] },
+    { plugin_id: 'many', records: LIMITS.recordingsPerPlugin + 2, gone: ['1', '2'] },
+    { plugin_id: 'old', records: 1, gone: ['1'] },
+    { plugin_id: 'young', records: 1, gone: null },
+  ]);
+  t.equal(await removeRecordings(db, 14 * day), 0);
 });
 
 t.test('records wait while the database is away, and are written when it is back', async t => {

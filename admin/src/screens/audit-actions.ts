@@ -46,6 +46,7 @@ export const AUDIT_ACTIONS = [
   'user.logout',
   'user.grant_role',
   'user.revoke_role',
+  'execution.read_recording',
   'person.erase',
   'person.export',
   'messenger.unlink',

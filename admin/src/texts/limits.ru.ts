@@ -28,6 +28,8 @@ export const LIMITS_RU: Readonly<Record<string, string>> = {
   recordingBytesMax: 'запись одного выполнения',
   recordingBytesPerPluginHour: 'записи выполнений плагина за час',
   recordingsPerPluginHour: 'число записей выполнений плагина за час',
+  recordingBytesPerPlugin: 'все записи выполнений плагина',
+  recordingsPerPlugin: 'число записей выполнений плагина',
   kvKeyBytesMax: 'ключ хранилища ключ-значение',
   kvValueBytesMax: 'значение хранилища ключ-значение',
   kvListMax: 'ключей в одном списке',

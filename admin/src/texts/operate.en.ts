@@ -290,6 +290,7 @@ export const operateTexts = {
         grant_role: 'Role given',
         revoke_role: 'Role taken away',
       },
+      execution: { read_recording: 'Recording of an execution downloaded' },
       person: { erase: 'Personal data erased', export: 'Personal data exported' },
       session: { revoke: 'Session ended' },
       token: { create: 'Token made', revoke: 'Token revoked' },

@@ -1,12 +1,14 @@
 import { z } from 'zod';
 import { OUTCOME_KINDS } from '../../abi/execution-outcome.ts';
+import { appendAudit } from '../../audit/audit-log.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { Queryable } from '../../db/database.ts';
 import type { ExecutionFeed } from '../../records/execution-feed.ts';
 import type { ExecutionRecords, ListedRecord, RecordFilter } from '../../records/execution-records.ts';
-import { findRecording, isRecorded } from '../../records/find-recording.ts';
 import { recordedExecution } from '../../records/recorded-execution.ts';
+import { findRecording, isRecorded } from '../../records/stored-recordings.ts';
 import { decisionJson, recordedDecision } from '../access/recorded-decision.ts';
+import { actorOf } from '../contract/caller.ts';
 import { resource } from '../contract/contract.ts';
 import { type Handle, serve } from '../contract/endpoint.ts';
 import { id, time } from '../contract/fields.ts';
@@ -167,13 +169,20 @@ const get: Handle<typeof executions.get, ExecutionsApiParts> = async ({ db, reco
   };
 };
 
-const getRecording: Handle<typeof executions.recording, ExecutionsApiParts> = async ({ db }, { params }) => {
+const getRecording: Handle<typeof executions.recording, ExecutionsApiParts> = async ({ db }, context) => {
+  const { caller, params, request } = context;
   const found = await findRecording(db, params.id, params.execution);
   if (found === undefined)
     throw new ServiceError(
       'not_found',
       `execution ${params.execution} of plugin "${params.id}" has no recording; set "record" of its trigger, and call it again`,
     );
+  await appendAudit(db, actorOf(caller, request), {
+    action: 'execution.read_recording',
+    objectType: 'plugin',
+    objectId: params.id,
+    after: { execution: params.execution },
+  });
   return {
     status: 200,
     json: recordedExecution.parse(JSON.parse(found)),
