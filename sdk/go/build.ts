@@ -17,16 +17,27 @@ const run = promisify(execFile);
 /** The oldest Go that exports functions of WebAssembly. */
 const WANTED = [1, 24] as const;
 
-async function goRoot(): Promise<string> {
-  const { stdout } = await run('go', ['env', 'GOROOT', 'GOVERSION']).catch((error: unknown) => {
-    throw new OperatorError(
-      `Go is not installed (go ${WANTED.join('.')} or newer is needed, from https://go.dev/dl): ${messageOf(error)}`,
-    );
-  });
-  const [root = '', version = ''] = stdout.split('\n');
+/**
+ * @param folder of the plugin: its go.mod may ask for another Go than the one of the machine
+ * @returns the root of the Go that builds it
+ */
+async function goRoot(folder: string): Promise<string> {
+  const { stdout } = await run('go', ['env', 'GOROOT', 'GOVERSION', 'GOMODCACHE'], { cwd: folder }).catch(
+    (error: unknown) => {
+      throw new OperatorError(
+        `Go is not installed (go ${WANTED.join('.')} or newer is needed, from https://go.dev/dl): ${messageOf(error)}`,
+      );
+    },
+  );
+  const [root = '', version = '', modules = ''] = stdout.split('\n');
   const [, major, minor] = /go(\d+)\.(\d+)/.exec(version) ?? [];
   if (Number(major) === WANTED[0] && Number(minor) < WANTED[1])
     throw new OperatorError(`this is ${version}; Go ${WANTED.join('.')} or newer is needed`);
+  // The Go command downloads one that it lacks, and changes nothing in it, so that the kit's file cannot be added there.
+  if (modules !== '' && root.startsWith(`${modules}/`))
+    throw new OperatorError(
+      `go.mod asks for ${version}, which is not installed: install it from https://go.dev/dl, or lower the line "go" of go.mod`,
+    );
   return root;
 }
 
@@ -48,7 +59,7 @@ const mistakes = (text: string): string =>
  */
 export async function buildPlugin(input: string): Promise<{ module: Uint8Array; warnings: string[] }> {
   const source = path.dirname(path.resolve(input));
-  const root = await goRoot();
+  const root = await goRoot(source);
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'plugin-host-go-'));
   try {
     const out = path.join(directory, 'plugin.wasm');
@@ -98,8 +109,9 @@ export const hasTests = (root: string): boolean =>
  * @throws OperatorError without a toolchain
  */
 export async function testPlugin(root: string, host: readonly string[]): Promise<number> {
-  await goRoot();
-  const child = spawn('go', ['test', './...'], {
+  await goRoot(root);
+  // Go does not see that the module has changed that its tests run, and would show what they said before.
+  const child = spawn('go', ['test', '-count=1', './...'], {
     cwd: root,
     stdio: 'inherit',
     env: { ...process.env, PLUGIN_HOST_TEST: JSON.stringify(host) },

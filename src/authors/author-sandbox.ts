@@ -25,6 +25,26 @@ export type SandboxOptions<C> = {
 
 export type SandboxRun<C> = { event: string; body: Uint8Array | null; entry: number; context: C };
 
+/** Folders of sandboxes that are not closed: a test need not close its host. */
+const scratch = new Set<string>();
+
+function removeScratch(directory: string): void {
+  fs.rmSync(directory, { recursive: true, force: true });
+  scratch.delete(directory);
+  if (scratch.size === 0) process.off('exit', removeAll);
+}
+
+function removeAll(): void {
+  for (const directory of scratch) removeScratch(directory);
+}
+
+function makeScratch(): string {
+  if (scratch.size === 0) process.on('exit', removeAll);
+  const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'plugin-host-author-'));
+  scratch.add(directory);
+  return directory;
+}
+
 export class AuthorSandbox<C> {
   readonly manifest: Manifest;
   readonly #module: LoadedModule;
@@ -37,9 +57,7 @@ export class AuthorSandbox<C> {
     const { findings, manifest, rewritten } = inspectModule(bytes);
     if (manifest === null || rewritten === null) throw new OperatorError(findings.map(f => f.message).join('\n'));
     this.manifest = manifest;
-    this.#directory = fs.mkdtempSync(path.join(os.tmpdir(), 'plugin-host-author-'));
-    // A test need not close its host.
-    process.once('exit', () => fs.rmSync(this.#directory, { recursive: true, force: true }));
+    this.#directory = makeScratch();
     this.#timeoutMs = timeoutMs;
     this.#module = {
       id: 1,
@@ -97,6 +115,6 @@ export class AuthorSandbox<C> {
   /** Ends the threads. */
   async close(): Promise<void> {
     await this.#executor.close();
-    fs.rmSync(this.#directory, { recursive: true, force: true });
+    removeScratch(this.#directory);
   }
 }

@@ -19,6 +19,7 @@ import { databasesOf, httpTriggersOf, type Manifest } from '../plugins/manifest.
 import type { StartTrial } from '../plugins/trial-start.ts';
 import { DEFAULT_SETTINGS } from '../plugins/trigger-settings.ts';
 import { type BuiltModule, SourceMistakes } from '../projects/build-project.ts';
+import { holderText, lockDataDirectory } from '../supervisor/handover/data-lock.ts';
 import { startPostgres } from '../supervisor/stores/embedded-postgres.ts';
 import { SpicedbKeeper } from '../supervisor/stores/spicedb-keeper.ts';
 import type { StartTask } from './start-thread.ts';
@@ -129,6 +130,11 @@ const accessOf = (manifest: Manifest) => ({
 /** The embedded stores, and the configuration of a service on them. */
 async function startStores({ directory, progress, settings }: DevOptions) {
   fs.mkdirSync(directory, { recursive: true, mode: 0o711 });
+  const lock = lockDataDirectory(directory, 'plugin dev');
+  if (lock.state === 'taken')
+    throw new OperatorError(
+      `plugin dev runs for this folder already, in ${holderText(lock.by)}: stop it first, or work in a copy of the folder`,
+    );
   const postgres = await startPostgres({
     directory: path.join(directory, 'postgres'),
     progress,
@@ -166,6 +172,7 @@ async function startStores({ directory, progress, settings }: DevOptions) {
     async stop() {
       await graph.stop();
       await postgres.stop();
+      if (lock.state === 'held') lock.release();
     },
   };
 }

@@ -15,7 +15,7 @@ import { checkTypes } from './check-types.ts';
 
 /** A change of an editor is several events. */
 const SETTLE_MS = 4;
-const IGNORED = /(^|[/\\])(node_modules|kit|build|target|\.plugin-host|\.git|test)([/\\]|$)/;
+const IGNORED = /(^|[/\\])(node_modules|\.git)([/\\]|$)|^(kit|build|target|\.plugin-host|test)([/\\]|$)/;
 
 /** Where a built plugin is installed. */
 export type Target = {

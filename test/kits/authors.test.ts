@@ -95,6 +95,13 @@ t.test('plugin dev serves the plugin, takes up each change, and keeps its data',
     status: 400,
     text: /write user:7 or service:1/,
   });
+  const other = await run(['dev', folder, '--port', '0']);
+  t.match(other, {
+    code: 1,
+    err: new RegExp(
+      `runs for this folder already, in process ${child.pid} \\(plugin-host plugin dev\\): stop it first`,
+    ),
+  });
   edit(folder, 'Hello,', 'Hi,');
   await shows(/lively 0\.1\.0 is live/);
   t.same(await call('lively/greet/ada', as), { status: 200, text: '{"message":"Hi, ada!","times":2}' });
@@ -112,6 +119,15 @@ t.test('plugin dev serves the plugin, takes up each change, and keeps its data',
     edit(folder, `No ${k}a,`, `No ${k}b,`);
     t.ok(await answers(`No ${k}b,`), `a change ${ms} ms after another one is taken up`);
   }
+  fs.mkdirSync(path.join(folder, 'parts/build'), { recursive: true });
+  fs.writeFileSync(path.join(folder, 'parts/build/hi.ts'), "export const hello = 'No 3b,';\n");
+  edit(folder, 'import ', "import { hello } from './parts/build/hi.ts';\nimport ");
+  edit(folder, 'message: `No 3b,', 'message: hello + `');
+  await shows(/lively 0\.1\.0 is live/);
+  fs.writeFileSync(path.join(folder, 'parts/build/hi.ts'), "export const hello = 'Good day,';\n");
+  t.ok(await answers('Good day,'), 'also of a folder in it that is called like one of builds');
+  edit(folder, 'message: hello + `', 'message: `No 3b,');
+  t.ok(await answers('No 3b,'));
   edit(folder, 'times });', 'times };');
   await shows(/not built; the version before goes on:\nindex\.ts:\d+:\d+: Expected "\)"/);
   t.equal((await call('lively/greet/ada', as)).status, 200, 'the version before goes on');

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
@@ -128,6 +129,90 @@ func outside() ([]byte, error) {
   t.match(out, /^warning: outside\.go:12:12: exec\.Command does not work in a plugin: a plugin starts no programs$/m);
   t.match(out, /^warning: outside\.go:15:9: os\.ReadFile does not work in a plugin: .*embed/m);
   t.notMatch(out, /os\.(Open|Create)/);
+});
+
+const SCANS = `package pluginhost
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+func rows(values ...string) *Rows {
+	r := &Rows{Columns: []string{"name", "n"}, types: []string{"text", "int8"}}
+	for _, value := range values {
+		var row []json.RawMessage
+		if err := json.Unmarshal([]byte(value), &row); err != nil {
+			panic(err)
+		}
+		r.page.Rows = append(r.page.Rows, row)
+	}
+	r.at = -1
+	return r
+}
+
+func TestScan(t *testing.T) {
+	r := rows(\`["ada", 9007199254740993]\`, \`[null, 2]\`)
+	var name string
+	var n any
+	r.at = 0
+	if err := r.Scan(&name, &n); err != nil || name != "ada" || n.(json.Number).String() != "9007199254740993" {
+		t.Error(err, name, n)
+	}
+	r.at = 1
+	err := r.Scan(&name, &n)
+	if err == nil || err.Error() != "column name (text): it is NULL: scan it into **string, or select coalesce(...)" {
+		t.Error("a NULL leaves the name of the row before:", name, err)
+	}
+	var maybe *string
+	if err := r.Scan(&maybe, &n); err != nil || maybe != nil {
+		t.Error(err, maybe)
+	}
+	if err := r.Scan(name, &n); err == nil {
+		t.Error("a value that is no pointer gets nothing")
+	}
+}
+`;
+
+t.test(
+  'a row is read whole or not at all: NULL and large numbers become no other value',
+  { skip: noGo ?? false },
+  t => {
+    const kit = t.testdir({});
+    fs.cpSync(path.resolve(import.meta.dirname, '../../sdk/go/kit'), kit, { recursive: true });
+    fs.writeFileSync(path.join(kit, 'scan_test.go'), SCANS);
+    const { status, stdout } = spawnSync('go', ['test', '-count=1', '.'], { cwd: kit, encoding: 'utf8' });
+    t.equal(status, 0, stdout);
+    t.end();
+  },
+);
+
+t.test(
+  'tests run against the module as it is now, also when no file of theirs has changed',
+  { skip: noGo ?? false },
+  async t => {
+    const folder = await made(t, 'again', '--lang', 'go');
+    fs.mkdirSync(path.join(folder, 'outer'));
+    for (const file of fs.readdirSync(folder).filter(name => name.endsWith('_test.go')))
+      fs.renameSync(path.join(folder, file), path.join(folder, 'outer', file));
+    const first = await run(['test', folder]);
+    t.equal(first.code, 0, first.out);
+    const main = path.join(folder, 'main.go');
+    fs.writeFileSync(main, fs.readFileSync(main, 'utf8').replace('Hello, ', 'Goodbye, '));
+    const second = await run(['test', folder]);
+    t.equal(second.code, 1, second.out);
+  },
+);
+
+t.test('a plugin that asks for a Go which is not installed is refused in words', { skip: noGo ?? false }, async t => {
+  const folder = await made(t, 'newer', '--lang', 'go');
+  // As where the Go command has downloaded the toolchain that go.mod names.
+  const root = spawnSync('go', ['env', 'GOROOT'], { encoding: 'utf8' }).stdout.trim();
+  const { code, err } = await run(['build', folder], { GOMODCACHE: path.dirname(root) });
+  t.match(
+    { code, err },
+    { code: 1, err: /go\.mod asks for go\d\S+, which is not installed: install it from .*go\.dev\/dl/ },
+  );
 });
 
 /** Handlers that panic, by the trigger; one has a name that begins like the function that starts a program. */

@@ -124,3 +124,24 @@ t.test('calls of a test that run at the same time meet between their host calls,
   const [, looked] = await Promise.all([host.http('POST /spin', { user: 1 }), host.http('POST /look', { user: 2 })]);
   t.equal(looked.status, 201, 'one that makes no call holds up no other until its end');
 });
+
+t.test('a time to live of less than a second ends', async t => {
+  const entry = path.join(t.testdir({}), 'index.ts');
+  fs.writeFileSync(
+    entry,
+    `import { definePlugin, KV, TriggerHTTP } from 'plugin-host';
+definePlugin({
+  ID: 'short', Name: 'Short', Version: '1.0.0', Requirements: [KV('Kept shortly').Build()],
+  Triggers: [
+    { Name: 'set', Type: TriggerHTTP, Path: '/set', Methods: ['POST'], Handler: ctx => ctx.KVSet('k', 'v', 0.2) },
+    { Name: 'get', Type: TriggerHTTP, Path: '/get', Methods: ['GET'], Handler: ctx => ctx.JSON(200, ctx.KVGet('k')) },
+  ],
+});
+`,
+  );
+  const host = new TestHost((await buildPlugin(entry)).module, {});
+  t.teardown(() => host.close());
+  await host.http('POST /set', {});
+  t.equal((await host.http('GET /get', {})).text, '"v"');
+  await until(async () => (await host.http('GET /get', {})).text === 'null');
+});

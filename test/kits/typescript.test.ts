@@ -226,10 +226,12 @@ t.test('timers, promises and what programs expect of a language are there', asyn
     await null;
     const random = crypto.getRandomValues(new Uint8Array(8));
     console.log('a', 1, { b: 2n }, null);
+    console.error(new Error('shown'));
+    const wrong = [-1, NaN].map(ttl => { try { ctx.KVSet('k', 'x', ttl); } catch (e) { return String(e); } });
     ctx.JSON(200, {
       order, big: 2n ** 63n, text: new TextDecoder().decode(new TextEncoder().encode('ü😀')),
       uuid: /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(crypto.randomUUID()),
-      random: random.some(b => b !== 0), grouped: Object.groupBy([1, 2, 3], n => n % 2 ? 'odd' : 'even'),
+      wrong, random: random.some(b => b !== 0), grouped: Object.groupBy([1, 2, 3], n => n % 2 ? 'odd' : 'even'),
     });
   }`;
   const { module } = await buildPlugin(folder(t, { 'index.ts': plugin(handler) }));
@@ -239,12 +241,17 @@ t.test('timers, promises and what programs expect of a language are there', asyn
   const { text } = await s.trigger('small/go');
   t.equal(
     text,
-    '{"order":["first","second","third"],"big":9223372036854775808,"text":"ü😀","uuid":true,"random":true,"grouped":{"odd":[1,3],"even":[2]}}',
+    '{"order":["first","second","third"],"big":9223372036854775808,"text":"ü😀","uuid":true,' +
+      '"wrong":["TypeError: a time to live must be 0 or more, not -1; 0 means no end","TypeError: a time to live must be 0 or more, not NaN; 0 means no end"],' +
+      '"random":true,"grouped":{"odd":[1,3],"even":[2]}}',
   );
   const list = await s.admin('GET', '/plugins/small/executions?limit=1');
   const [{ id }] = list.json.items as [{ id: number }];
   const record = await s.admin('GET', `/plugins/small/executions/${id}`);
-  t.match(record.json.log, [{ level: 'info', text: 'a 1 {"b":2} null' }]);
+  t.match(record.json.log, [
+    { level: 'info', text: 'a 1 {"b":2} null' },
+    { level: 'error', text: /^Error: shown\n +at \w+ \(index\.ts:\d+:\d+\)$/ },
+  ]);
 });
 
 t.test('an engine that cannot be stored fails no build', t => {

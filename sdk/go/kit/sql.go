@@ -162,7 +162,8 @@ func (r *Rows) Close() {
 	r.page = page{}
 }
 
-// Scan reads the values of the row: into pointers of Go types, []byte for bytea, any.
+// Scan reads the values of the row: into pointers of Go types, []byte for bytea, any (numbers are json.Number then).
+// NULL needs a pointer to a pointer, as &name with name *string.
 func (r *Rows) Scan(into ...any) error {
 	if r.at < 0 || r.at >= len(r.page.Rows) {
 		return fmt.Errorf("there is no row: call Next first")
@@ -172,11 +173,31 @@ func (r *Rows) Scan(into ...any) error {
 		return fmt.Errorf("the row has %d columns, and %d values are wanted", len(row), len(into))
 	}
 	for k, target := range into {
-		if err := json.Unmarshal(row[k], target); err != nil {
+		if err := scanValue(row[k], target); err != nil {
 			return fmt.Errorf("column %s (%s): %w", r.Columns[k], r.types[k], err)
 		}
 	}
 	return nil
+}
+
+// scanValue decodes one value. JSON leaves a Go value as it is for null, and rounds numbers of any: both would give
+// another value than the row has.
+func scanValue(value json.RawMessage, target any) error {
+	into := reflect.ValueOf(target)
+	if into.Kind() != reflect.Pointer || into.IsNil() {
+		return fmt.Errorf("a pointer is wanted, not %T", target)
+	}
+	_, decodes := target.(json.Unmarshaler)
+	switch into.Elem().Kind() {
+	case reflect.Pointer, reflect.Interface, reflect.Map, reflect.Slice:
+		decodes = true
+	}
+	if !decodes && string(value) == "null" {
+		return fmt.Errorf("it is NULL: scan it into **%s, or select coalesce(...)", into.Elem().Type())
+	}
+	decoder := json.NewDecoder(bytes.NewReader(value))
+	decoder.UseNumber()
+	return decoder.Decode(target)
 }
 
 // Row gives the values of the row by the names of their columns; numbers are json.Number.

@@ -1,4 +1,4 @@
-import { assertKind, checked, parked, parkedText, toJSON } from './host.ts';
+import { assertKind, checked, parked, parkedText, timeToLive, toJSON } from './host.ts';
 import * as raw from './host-functions.js';
 
 /** Kinds of files. */
@@ -69,6 +69,7 @@ export function fileStore(
   data: string | Uint8Array,
   ttlMs: number,
 ): FileRef {
-  const order = { name, mime_type: mimeType, file_type: fileType, ...(ttlMs > 0 ? { ttl_ms: ttlMs } : {}) };
+  const ttl_ms = timeToLive(ttlMs);
+  const order = { name, mime_type: mimeType, file_type: fileType, ...(ttl_ms > 0 ? { ttl_ms } : {}) };
   return fileRefOf(parked(raw.file_store(toJSON(order), data)));
 }

@@ -1,4 +1,5 @@
 import * as raw from './host-functions.js';
+import { authorStack } from './positions.ts';
 
 /** What programs expect to find besides the language itself, as far as it makes sense in a plugin. */
 
@@ -6,8 +7,10 @@ const LEVELS = { debug: 0, log: 1, info: 1, warn: 2, error: 3 } as const;
 
 function shown(value: unknown): string {
   if (typeof value === 'string') return value;
-  if (value instanceof Error)
-    return value.stack === undefined || value.stack === '' ? `${value}` : `${value}\n${value.stack}`;
+  if (value instanceof Error) {
+    const stack = authorStack(value.stack ?? '');
+    return stack === '' ? `${value}` : `${value}\n${stack}`;
+  }
   if (typeof value === 'object' && value !== null) {
     try {
       return JSON.stringify(value) ?? `${value}`;

@@ -51,6 +51,14 @@ export function checked(result: number): number {
   throw new HostError(CODES[-1 - result] ?? 'internal', text);
 }
 
+const INT32_MAX = 2 ** 31 - 1;
+
+/** A time to live in whole units; rounded down, a short one would mean for ever. @throws TypeError below 0 and for NaN */
+export function timeToLive(time: number): number {
+  if (time >= 0) return Math.min(Math.ceil(time), INT32_MAX);
+  throw new TypeError(`a time to live must be 0 or more, not ${time}; 0 means no end`);
+}
+
 /** The text a call has parked. */
 export const parkedText = (result: number): string => raw.result_text(checked(result));
 

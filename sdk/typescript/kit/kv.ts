@@ -1,4 +1,4 @@
-import { assertKind, checked, NOT_FOUND, parked, parkedText, toJSON } from './host.ts';
+import { assertKind, checked, NOT_FOUND, parked, parkedText, timeToLive, toJSON } from './host.ts';
 import * as raw from './host-functions.js';
 
 /** What became of a conditional write; `present` is the value that stood in its way, null when the key is absent. */
@@ -38,7 +38,7 @@ function assertValue(value: unknown): void {
 export function set(key: string, value: string | Uint8Array, ttlSeconds: number): void {
   assertKind('a key', key, 'string');
   assertValue(value);
-  checked(raw.kv_set(key, value, ttlSeconds));
+  checked(raw.kv_set(key, value, timeToLive(ttlSeconds)));
 }
 
 export const remove = (key: string): boolean => checked(raw.kv_delete(key)) === 1;
@@ -59,11 +59,11 @@ export function update(key: string, expected: string | null, value: string | Uin
   assertKind('a key', key, 'string');
   assertValue(value);
   const mode = expected === null ? IF_ABSENT : IF_EQUAL;
-  if (checked(raw.kv_update(key, mode, expected ?? '', value, ttlSeconds)) === 1) return { written: true };
+  if (checked(raw.kv_update(key, mode, expected ?? '', value, timeToLive(ttlSeconds))) === 1) return { written: true };
   // One byte says whether there is a value: an empty one is not an absent one.
   const isThere = raw.result_bytes(1)[0] === 1;
   return { written: false, present: isThere ? raw.body_text() : null };
 }
 
 export const increment = (key: string, delta: number | bigint, ttlSeconds: number): bigint =>
-  BigInt(parkedText(raw.kv_increment(key, BigInt(delta), ttlSeconds)));
+  BigInt(parkedText(raw.kv_increment(key, BigInt(delta), timeToLive(ttlSeconds))));
