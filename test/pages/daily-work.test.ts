@@ -5,4 +5,5 @@ import './stories/operating.ts';
 import './stories/recorded.ts';
 import './stories/reload.ts';
 import './stories/roles.ts';
+import './stories/together.ts';
 import './stories/trouble.ts';

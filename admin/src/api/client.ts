@@ -66,21 +66,35 @@ async function takeProof(response: Response): Promise<void> {
   credentials.setupToken = '';
 }
 
+/** Questions that several requests wait for together. */
+const pending = new Map<'login' | 'password', Promise<string | null>>();
+
+/** Asks what is the same for all requests once. */
+function askOnce(question: Extract<Question, { kind: 'login' | 'password' }>): Promise<string | null> {
+  const { kind } = question;
+  const asked = pending.get(kind) ?? ask(question).finally(() => pending.delete(kind));
+  pending.set(kind, asked);
+  return asked;
+}
+
 /**
  * Asks what has to be asked before the request can be sent again.
  *
+ * @param proof the request was sent with: when another one is there now, one has logged in meanwhile
  * @returns the request to send
  * @throws ApiProblem the refusal, when it stands
  */
-async function resolved(problem: ApiProblem, request: Request): Promise<Request> {
+async function resolved(problem: ApiProblem, request: Request, proof: string): Promise<Request> {
   const asked = async (question: Question): Promise<void> => {
-    if ((await ask(question)) !== null) return;
+    const isShared = question.kind === 'login' || question.kind === 'password';
+    if ((await (isShared ? askOnce(question) : ask(question))) !== null) return;
     problem.isDeclined = true;
     throw problem;
   };
   const isLogin = LOGINS.has(new URL(request.url).pathname);
-  if ((problem.code === 'unauthorized' || problem.code === 'page_proof_required') && !isLogin && credentials.isLoggedIn)
-    return await asked({ kind: 'login' }).then(() => request);
+  const needsLogin = problem.code === 'unauthorized' || problem.code === 'page_proof_required';
+  if (needsLogin && !isLogin && credentials.isLoggedIn)
+    return proof === credentials.proof ? await asked({ kind: 'login' }).then(() => request) : request;
   if (problem.code === 'password_confirmation_required' && problem.confirmPath !== null) {
     // It is answered by going to another page.
     await asked({ kind: 'provider', path: problem.confirmPath });
@@ -91,8 +105,10 @@ async function resolved(problem: ApiProblem, request: Request): Promise<Request>
   if (problem.code === 'confirmation_required' && problem.becomesPublic.length + problem.widens.length > 0) {
     const { becomesPublic: places, widens } = problem;
     await asked({ kind: 'wider', places, widens });
-    const body: unknown = await request.clone().json();
-    return new Request(request, { body: JSON.stringify({ ...Object(body), ...acceptedOf(places, widens) }) });
+    const body = Object(parsed(await request.clone().text()));
+    const again = new Request(request, { body: JSON.stringify({ ...body, ...acceptedOf(places, widens) }) });
+    again.headers.set('Content-Type', 'application/json');
+    return again;
   }
   throw problem;
 }
@@ -120,6 +136,7 @@ const isOk = (response: Response): boolean => response.ok;
  * @param isAnswer tells an answer from a refusal
  */
 async function send(request: Request, isAnswer = isOk): Promise<Response> {
+  const { proof } = credentials;
   const response = await fetch(withCredentials(request)).catch(() => {
     throw new ApiProblem(0, null);
   });
@@ -129,7 +146,7 @@ async function send(request: Request, isAnswer = isOk): Promise<Response> {
   }
   const problem = await problemOf(response);
   if (problem.isAboutRoles) for (const listener of roleListeners) listener();
-  return await send(await resolved(problem, request), isAnswer);
+  return await send(await resolved(problem, request, proof), isAnswer);
 }
 
 export const api = createClient<paths>({ baseUrl: location.origin, fetch: request => send(request) });
@@ -184,16 +201,17 @@ export function uploadForm<T>(
 ): Promise<T> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
+    const { proof } = credentials;
     request.open('POST', path);
     if (credentials.setupToken !== '') request.setRequestHeader('Authorization', `Bearer ${credentials.setupToken}`);
-    if (credentials.proof !== '') request.setRequestHeader('X-Page-Proof', credentials.proof);
+    if (proof !== '') request.setRequestHeader('X-Page-Proof', proof);
     request.upload.onprogress = e => onProgress(e.total === 0 ? 0 : e.loaded / e.total);
     request.onerror = () => reject(new ApiProblem(0, null));
     request.onload = () => {
       const answer: unknown = parsed(request.responseText);
       if (request.status < 300) return resolve(read(answer));
       const problem = new ApiProblem(request.status, answer, Number(request.getResponseHeader('retry-after') ?? 0));
-      resolved(problem, new Request(new URL(path, location.origin)))
+      resolved(problem, new Request(new URL(path, location.origin)), proof)
         .then(() => uploadForm(path, form, onProgress, read))
         .then(resolve, reject);
     };

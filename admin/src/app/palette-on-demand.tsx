@@ -24,6 +24,11 @@ export function PaletteOnDemand() {
   );
   // In a field as well: no field has a use of its own for it.
   useHotkeys([['mod+K', openPalette]], [], true);
+  // On a keyboard of other letters the same key.
+  const unlessLatin = (event: KeyboardEvent): void => {
+    if (!/^[a-z]$/i.test(event.key)) openPalette();
+  };
+  useHotkeys([['mod+K', unlessLatin, { usePhysicalKeys: true }]], [], true);
   useHotkeys([['/', openPalette]]);
   return isHere ? (
     <Suspense>

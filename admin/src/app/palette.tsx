@@ -1,15 +1,33 @@
 import '@mantine/spotlight/styles.css';
 import { Spotlight, spotlight } from '@mantine/spotlight';
-import { IconPuzzle, IconSearch, IconUpload, IconUser } from '@tabler/icons-react';
+import {
+  IconBooks,
+  type IconProps,
+  IconPuzzle,
+  IconSearch,
+  IconUpload,
+  IconUser,
+  IconUserCircle,
+} from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
-import { type KeyboardEvent, useEffect, useRef, useState } from 'react';
+import { type FunctionComponent, type KeyboardEvent, useEffect, useRef, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api } from '../api/client.ts';
 import { useRefusal } from './may.tsx';
 import { useNavigation } from './navigation.ts';
 
 export const open = spotlight.open;
+
+/** Eight plugins, eight people, and what there is of screens. */
+const HITS_MAX = 40;
+const FOUND = /^(?:plugin|user) /;
+
+/** Whether a row is shown: screens by their names. */
+const isHit = (row: object, words: string): boolean =>
+  'id' in row &&
+  'label' in row &&
+  (FOUND.test(String(row.id)) || String(row.label).toLowerCase().includes(words.trim().toLowerCase()));
 
 /** ⌘K: every screen, plugins and people by their names. */
 export default function Palette() {
@@ -30,14 +48,20 @@ export default function Palette() {
     enabled: mayReadPeople && query.trim() !== '',
   });
   const enter = useFirstHit(query, [plugins.data, people.data], plugins.isFetching || people.isFetching);
-  const screens = useNavigation()
-    .flatMap(g => g.items)
-    .map(({ icon: Sign, label, to }) => ({
-      id: to,
-      label: t(label),
-      leftSection: <Sign size={18} aria-hidden />,
-      onClick: () => void go({ to }),
-    }));
+  const screen = (Sign: FunctionComponent<IconProps>, label: string, to: string) => ({
+    id: to,
+    label,
+    leftSection: <Sign size={18} aria-hidden />,
+    onClick: () => void go({ to }),
+  });
+  const screens = [
+    ...useNavigation()
+      .flatMap(g => g.items)
+      .map(({ icon, label, to }) => screen(icon, t(label), to)),
+    screen(IconUpload, t('plugins.upload'), '/admin/plugins/upload'),
+    screen(IconBooks, t('gallery.title'), '/admin/plugins/gallery'),
+    screen(IconUserCircle, t('shell.account'), '/admin/account'),
+  ];
   return (
     <Spotlight
       shortcut={null}
@@ -52,15 +76,11 @@ export default function Palette() {
         onKeyDown: enter,
       }}
       highlightQuery
-      limit={12}
+      limit={HITS_MAX}
+      // What the service finds, it may have found by what is not shown, such as a mail address.
+      filter={(words, all) => (Array.isArray(all) ? all.filter(a => isHit(a, words)) : [])}
       actions={[
         ...screens,
-        {
-          id: 'upload',
-          label: t('plugins.upload'),
-          leftSection: <IconUpload size={18} aria-hidden />,
-          onClick: () => void go({ to: '/admin/plugins/upload' }),
-        },
         ...(plugins.data?.items ?? []).map(p => ({
           id: `plugin ${p.id}`,
           label: p.name ?? p.id,

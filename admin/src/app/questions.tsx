@@ -17,10 +17,10 @@ import { useTranslation } from 'react-i18next';
 import { answered, api } from '../api/client.ts';
 import { isBrokenOff, knowsPasskeys, signWithPasskey } from '../api/passkey.ts';
 import { type Asked, type Question, useQuestion } from '../api/questions.ts';
-import { ProblemAlert } from '../parts/problem.tsx';
+import { notifyDone, ProblemAlert } from '../parts/problem.tsx';
 import { WideningList } from '../parts/widening.tsx';
 import { LoginForm } from '../screens/login.tsx';
-import { useSecondFactor, useSession } from './session.ts';
+import { useNewSession, useSecondFactor, useSession } from './session.ts';
 
 /** A question also lies over a dialog whose form asks it. */
 const OVER_DIALOGS = getDefaultZIndex('modal') + 50;
@@ -66,13 +66,23 @@ function titleOf(question: Question, t: TFunction): string {
 function Contents({ asked }: { asked: Asked }) {
   const { t } = useTranslation();
   const session = useSession();
+  const readAgain = useNewSession();
   const { answer, question } = asked;
+  /** Another administrator may have logged in: then all that is shown is read again. */
+  const loggedIn = async (): Promise<void> => {
+    const before = session.data?.admin?.global_user_id;
+    const now = (await session.refetch()).data?.admin;
+    answer('done');
+    if (now === undefined || now.global_user_id === before) return;
+    notifyDone(t('questions.otherPerson', { email: now.email }));
+    await readAgain();
+  };
   switch (question.kind) {
     case 'login':
       return (
         <Stack>
           <Text size="sm">{t('questions.login')}</Text>
-          <LoginForm hasProvider={session.data?.idp ?? false} onDone={() => answer('done')} inDialog />
+          <LoginForm hasProvider={session.data?.idp ?? false} onDone={() => void loggedIn()} inDialog />
         </Stack>
       );
     case 'password':

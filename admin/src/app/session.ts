@@ -1,6 +1,7 @@
 import { notifications } from '@mantine/notifications';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { answered, api, noteSession } from '../api/client.ts';
+import { notifyProblem } from '../parts/problem.tsx';
 
 const KEY = ['session'];
 
@@ -37,10 +38,14 @@ export function useNewSession(): () => Promise<void> {
 export function useLogout(): () => Promise<void> {
   const queries = useQueryClient();
   return async () => {
+    await queries.cancelQueries();
+    try {
+      await api.POST('/api/admin/auth/logout');
+    } catch (problem) {
+      return notifyProblem(problem);
+    }
     noteSession(false);
     notifications.clean();
-    await queries.cancelQueries();
-    await api.POST('/api/admin/auth/logout');
     await queries.invalidateQueries({ queryKey: KEY });
     queries.removeQueries({ predicate: q => q.queryKey[0] !== KEY[0] });
   };

@@ -10,8 +10,9 @@ import {
   ScrollArea,
   Text,
   UnstyledButton,
+  useMantineTheme,
 } from '@mantine/core';
-import { useDisclosure } from '@mantine/hooks';
+import { useDisclosure, useHotkeys, useMediaQuery } from '@mantine/hooks';
 import { IconLogout, IconSearch, IconUserCircle } from '@tabler/icons-react';
 import { Link, Outlet, useRouterState } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
@@ -25,11 +26,17 @@ import { LanguageButton, ThemeButton } from './small-page.tsx';
 const SHORTCUT = /Mac/.test(navigator.userAgent) ? '⌘K' : 'Ctrl K';
 
 const CONTENT_ID = 'content';
+const MENU_ID = 'menu';
 
 /** The frame of every screen: menu, palette, account, and a banner while the service is still being set up. */
 export function Shell() {
   const { t } = useTranslation();
   const [isMenuOpen, menu] = useDisclosure(false);
+  const { breakpoints } = useMantineTheme();
+  const isNarrow = useMediaQuery(`not all and (min-width: ${breakpoints.md})`, false, {
+    getInitialValueInEffect: false,
+  });
+  useHotkeys([['Escape', menu.close]]);
   const path = useRouterState({ select: s => s.location.pathname });
   const session = useSession();
   const groups = useNavigation();
@@ -53,7 +60,15 @@ export function Shell() {
       <AppShell.Header>
         <Group h="100%" px="md" justify="space-between" wrap="nowrap">
           <Group gap="sm" wrap="nowrap">
-            <Burger opened={isMenuOpen} onClick={menu.toggle} hiddenFrom="md" size="sm" aria-label={t('shell.menu')} />
+            <Burger
+              opened={isMenuOpen}
+              onClick={menu.toggle}
+              hiddenFrom="md"
+              size="sm"
+              aria-label={t('shell.menu')}
+              aria-expanded={isMenuOpen}
+              aria-controls={MENU_ID}
+            />
             <UnstyledButton component={Link} to="/admin/">
               <Logo isShort />
             </UnstyledButton>
@@ -91,7 +106,13 @@ export function Shell() {
           </Group>
         </Group>
       </AppShell.Header>
-      <AppShell.Navbar p="xs" aria-label={t('shell.menu')}>
+      <AppShell.Navbar
+        id={MENU_ID}
+        p="xs"
+        aria-label={t('shell.menu')}
+        // While it is out of sight the keyboard passes over it.
+        inert={isNarrow && !isMenuOpen}
+      >
         <ScrollArea>
           {groups.map(({ items, label }) => (
             <div key={label ?? ''}>

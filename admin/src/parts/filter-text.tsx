@@ -1,9 +1,6 @@
 import { CloseButton, TextInput } from '@mantine/core';
-import { useDebouncedCallback } from '@mantine/hooks';
-import { useEffect, useRef, useState } from 'react';
 import { useTranslation } from 'react-i18next';
-
-const DELAY_MS = 200;
+import { useTypedText } from './use-typed-text.ts';
 
 /** A filter of a list in words, with its label above it. It counts when typing has paused. */
 export function FilterText(props: {
@@ -15,40 +12,15 @@ export function FilterText(props: {
 }) {
   const { label, onChange, placeholder, value = '', width = 200 } = props;
   const { t } = useTranslation();
-  const [text, setText] = useState(value);
-  const told = useRef(value);
-  const tell = (to: string): void => {
-    told.current = to;
-    onChange(to === '' ? undefined : to);
-  };
-  const later = useDebouncedCallback(tell, DELAY_MS);
-  // The address was changed from elsewhere: by a link, or by going back.
-  useEffect(() => {
-    if (value === told.current) return;
-    told.current = value;
-    setText(value);
-  }, [value]);
+  const typed = useTypedText(value, to => onChange(to === '' ? undefined : to));
   return (
     <TextInput
       label={label}
       placeholder={placeholder ?? t('common.all')}
-      value={text}
-      onChange={e => {
-        setText(e.currentTarget.value);
-        later(e.currentTarget.value.trim());
-      }}
+      value={typed.text}
+      onChange={e => typed.type(e.currentTarget.value)}
       rightSection={
-        text === '' ? null : (
-          <CloseButton
-            size="sm"
-            aria-label={t('common.remove')}
-            onClick={() => {
-              later.cancel();
-              setText('');
-              tell('');
-            }}
-          />
-        )
+        typed.text === '' ? null : <CloseButton size="sm" aria-label={t('common.remove')} onClick={typed.clear} />
       }
       w={{ base: '100%', xs: width }}
     />

@@ -70,7 +70,8 @@ function useChangeTrigger(): (before: Settings, member: Member, value: boolean) 
   const { t } = useTranslation();
   const queries = useQueryClient();
   const shown = useRef('');
-  return async ({ plugin_id, trigger }, member, value) => {
+  const last = useRef(new Map<string, Promise<void>>());
+  const change = async ({ plugin_id, trigger }: Settings, member: Member, value: boolean): Promise<void> => {
     const path = { id: plugin_id, name: trigger };
     const readAgain = (): Promise<void> => queries.invalidateQueries({ queryKey: ['plugins', plugin_id] });
     /** @returns the tag of the settings as they are then */
@@ -131,6 +132,13 @@ function useChangeTrigger(): (before: Settings, member: Member, value: boolean) 
     } catch (problem) {
       notifyProblem(problem);
     }
+  };
+  // One after the other, so that the next one finds the tag that the one before has left.
+  return (before, member, value) => {
+    const { trigger } = before;
+    const next = (last.current.get(trigger) ?? Promise.resolve()).then(() => change(before, member, value));
+    last.current.set(trigger, next);
+    return next;
   };
 }
 

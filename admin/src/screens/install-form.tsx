@@ -1,9 +1,9 @@
 import { Alert, Button, Checkbox, Group, PasswordInput, Stack, TagsInput, Text, TextInput } from '@mantine/core';
 import { useForm } from '@mantine/form';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
+import { type ChangeEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import { answered, api, type Schemas } from '../api/client.ts';
+import { answered, api, type Schemas, tagOf } from '../api/client.ts';
 import { ApiProblem } from '../api/problem.ts';
 import { May } from '../app/may.tsx';
 import { Loaded } from '../parts/loaded.tsx';
@@ -41,16 +41,20 @@ type Props = { upload: Upload; onBack: () => void; onDone: () => void };
 export function InstallForm(props: Props) {
   const { id, installed_version } = props.upload;
   const before = useQuery({
-    queryKey: ['plugins', id],
-    queryFn: async () => answered(await api.GET('/api/admin/plugins/{id}', { params: { path: { id } } })),
+    queryKey: ['plugins', id, 'to-install'],
+    queryFn: async () => {
+      const reply = await api.GET('/api/admin/plugins/{id}', { params: { path: { id } } });
+      return { plugin: answered(reply), tag: tagOf(reply) };
+    },
     enabled: installed_version !== null,
   });
-  if (installed_version === null) return <KnownForm {...props} before={null} />;
-  return <Loaded query={before}>{plugin => <KnownForm {...props} before={plugin} />}</Loaded>;
+  if (installed_version === null) return <KnownForm {...props} before={null} tag={null} />;
+  return <Loaded query={before}>{({ plugin, tag }) => <KnownForm {...props} before={plugin} tag={tag} />}</Loaded>;
 }
 
 /** Fields of the configuration, databases, hosts, and who may call: everything an installation needs, in one form. */
-function KnownForm({ before, onBack, onDone, upload }: Props & { before: Schemas['Plugin'] | null }) {
+function KnownForm(props: Props & { before: Schemas['Plugin'] | null; tag: string | null }) {
+  const { before, onBack, onDone, tag, upload } = props;
   const { t } = useTranslation();
   const queries = useQueryClient();
   const [error, setError] = useState<unknown>(null);
@@ -76,6 +80,15 @@ function KnownForm({ before, onBack, onDone, upload }: Props & { before: Schemas
   });
   // Whether a sensitive field is set is not said; the service refuses what is missing.
   const isSet = (name: string): boolean => held.get(name) !== undefined && held.get(name)?.value !== null;
+  /** Names may hold a dot, in which the kit would see a path. */
+  const typed = (group: 'config' | 'databases', name: string) => ({
+    value: form.values[group][name] ?? '',
+    error: form.errors[`${group}.${name}`],
+    onChange: (event: ChangeEvent<HTMLInputElement>) => {
+      form.setFieldValue(group, { ...form.values[group], [name]: event.currentTarget.value });
+      form.clearFieldError(`${group}.${name}`);
+    },
+  });
   const submit = form.onSubmit(async values => {
     setError(null);
     try {
@@ -85,12 +98,17 @@ function KnownForm({ before, onBack, onDone, upload }: Props & { before: Schemas
         accept_permissions: values.accepted ? upload.new_permissions : [],
         ...accessOf(values.access, upload),
       };
-      answered(await api.POST('/api/admin/plugins/{id}/install', { params: { path: { id: upload.id } }, body }));
+      const header = tag === null ? {} : { 'If-Match': tag };
+      const params = { path: { id: upload.id }, header };
+      answered(await api.POST('/api/admin/plugins/{id}/install', { params, body }));
       await queries.invalidateQueries({ queryKey: ['plugins'] });
       onDone();
     } catch (problem) {
       setError(problem);
-      if (problem instanceof ApiProblem) form.setErrors(placesOf(problem));
+      if (!(problem instanceof ApiProblem)) return;
+      form.setErrors(placesOf(problem));
+      // Who then sends it again knows of the change.
+      if (problem.code === 'precondition_failed') await queries.invalidateQueries({ queryKey: ['plugins', upload.id] });
     }
   });
   return (
@@ -116,9 +134,9 @@ function KnownForm({ before, onBack, onDone, upload }: Props & { before: Schemas
                   autoComplete: 'off',
                 };
                 return f.sensitive ? (
-                  <PasswordInput key={f.name} {...common} {...form.getInputProps(`config.${f.name}`)} />
+                  <PasswordInput key={f.name} {...common} {...typed('config', f.name)} />
                 ) : (
-                  <TextInput key={f.name} {...common} {...form.getInputProps(`config.${f.name}`)} />
+                  <TextInput key={f.name} {...common} {...typed('config', f.name)} />
                 );
               })}
             </Stack>
@@ -134,7 +152,7 @@ function KnownForm({ before, onBack, onDone, upload }: Props & { before: Schemas
                   name={name}
                   isRequired={!isUpgrade}
                   value={form.values.databases[name] ?? ''}
-                  input={form.getInputProps(`databases.${name}`)}
+                  input={typed('databases', name)}
                 />
               ))}
             </Stack>

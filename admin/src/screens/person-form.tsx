@@ -73,7 +73,8 @@ export function PersonForm(props: {
   const queries = useQueryClient();
   const [error, setError] = useState<unknown>(null);
   const [role, setRole] = useState(props.role ?? '');
-  const before = valuesOf(person);
+  // As it was when one began to type: what another administrator changes meanwhile is no change of one's own.
+  const [before] = useState(() => valuesOf(person));
   const form = useForm({
     initialValues: before,
     validate: { display_name: name => (name.trim() === '' ? t('person.nameNeeded') : null) },

@@ -48,7 +48,7 @@ export default function Person() {
     </LinkAnchor>
   );
   return (
-    <LoadedPage query={query} title={`user:${user}`} crumbs={crumbs}>
+    <LoadedPage key={user} query={query} title={`user:${user}`} crumbs={crumbs}>
       {person => (
         <Page
           title={nameOf(person)}

@@ -52,7 +52,7 @@ export default function Plugin() {
   const plugin = usePlugin(id);
   const tab: Tab = TABS.find(x => x === search.tab) ?? 'overview';
   return (
-    <LoadedPage query={plugin} title={id} crumbs={<PluginCrumbs />}>
+    <LoadedPage key={id} query={plugin} title={id} crumbs={<PluginCrumbs />}>
       {p => (
         <Page
           title={p.name ?? p.id}

@@ -1,6 +1,5 @@
 import { Center, Group, Stack, Text, TextInput } from '@mantine/core';
 import { Dropzone } from '@mantine/dropzone';
-import { useDebouncedCallback } from '@mantine/hooks';
 import { IconPuzzle, IconSearch, IconUpload } from '@tabler/icons-react';
 import { useNavigate } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
@@ -14,10 +13,10 @@ import { Page } from '../parts/page.tsx';
 import { numberText } from '../parts/quantities.ts';
 import { StateBadge } from '../parts/state-badge.tsx';
 import { When } from '../parts/time.tsx';
+import { useTypedText } from '../parts/use-typed-text.ts';
 import { keepDropped } from './dropped-files.ts';
 
 export const PLUGIN_STATE = { enabled: 'good', disabled: 'off', uploaded: 'wait' } as const;
-const SEARCH_DELAY_MS = 250;
 
 export default function Plugins() {
   const { t } = useTranslation();
@@ -132,15 +131,15 @@ export default function Plugins() {
 
 /** A search that is asked for when one has stopped typing. */
 export function Search({ label, onChange, value }: { label: string; value: string; onChange: (text: string) => void }) {
-  const later = useDebouncedCallback(onChange, SEARCH_DELAY_MS);
+  const typed = useTypedText(value, onChange);
   return (
     <Group>
       <TextInput
         aria-label={label}
         placeholder={label}
         type="search"
-        defaultValue={value}
-        onChange={e => later(e.currentTarget.value.trim())}
+        value={typed.text}
+        onChange={e => typed.type(e.currentTarget.value)}
         leftSection={<IconSearch size={16} />}
         w={{ base: '100%', sm: 320 }}
       />

@@ -3,7 +3,7 @@ import { IconUsersGroup } from '@tabler/icons-react';
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import { answered, api, type Schemas } from '../api/client.ts';
+import { answered, api, type Schemas, tagOf } from '../api/client.ts';
 import { Dialog } from '../parts/dialog.tsx';
 import { notifyDone, ProblemAlert } from '../parts/problem.tsx';
 import { policyOf, RoleField } from '../parts/role-field.tsx';
@@ -40,15 +40,24 @@ function RoleForm(props: { pluginId: string; items: readonly Settings[]; onDone:
   const replaced = items.filter(
     s => chosen.includes(s.trigger) && s.policy_expression !== '' && s.policy_expression !== policyOf(name),
   );
+  const disabled = items.filter(s => chosen.includes(s.trigger) && !s.enabled);
+  /** Only what was shown is replaced. */
+  const allow = async ({ policy_expression, trigger }: Settings): Promise<void> => {
+    const path = { id: pluginId, name: trigger };
+    const now = await api.GET('/api/admin/plugins/{id}/triggers/{name}/settings', { params: { path } });
+    if (answered(now).policy_expression !== policy_expression) throw new Error(t('roleAccess.changed', { trigger }));
+    const params = { path, header: { 'If-Match': tagOf(now) } };
+    const body = { allow_user_session: true, policy_expression: policyOf(name) };
+    answered(await api.PUT('/api/admin/plugins/{id}/triggers/{name}/settings', { params, body }));
+  };
   const submit = async (event: FormEvent): Promise<void> => {
     event.preventDefault();
     setSending(true);
     setError(null);
     try {
-      for (const trigger of chosen) {
-        const params = { path: { id: pluginId, name: trigger } };
-        const body = { enabled: true, allow_user_session: true, policy_expression: policyOf(name) };
-        answered(await api.PUT('/api/admin/plugins/{id}/triggers/{name}/settings', { params, body }));
+      for (const s of items.filter(item => chosen.includes(item.trigger))) {
+        await allow(s);
+        setChosen(left => left.filter(trigger => trigger !== s.trigger));
       }
       notifyDone(t('roleAccess.done', { role: name }));
       onDone();
@@ -74,6 +83,9 @@ function RoleForm(props: { pluginId: string; items: readonly Settings[]; onDone:
           <Alert color="orange">
             {t('roleAccess.replaces', { triggers: replaced.map(s => s.trigger).join(', ') })}
           </Alert>
+        )}
+        {disabled.length > 0 && (
+          <Alert>{t('roleAccess.disabled', { triggers: disabled.map(s => s.trigger).join(', ') })}</Alert>
         )}
         <ProblemAlert error={error} />
         <Group justify="flex-end">

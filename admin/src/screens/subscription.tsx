@@ -8,7 +8,7 @@ import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
 import { ApiProblem } from '../api/problem.ts';
 import { confirmed } from '../api/questions.ts';
-import { May } from '../app/may.tsx';
+import { May, useRefusal } from '../app/may.tsx';
 import { LinkAnchor } from '../parts/links.tsx';
 import { LoadedPage } from '../parts/loaded-page.tsx';
 import { Page } from '../parts/page.tsx';
@@ -106,6 +106,7 @@ function Actions({ onSecret, subscription: s }: { subscription: Subscription; on
       notifyProblem(problem);
     }
   };
+  const refusal = useRefusal()('operate');
   const disable = async (): Promise<void> => {
     const question = {
       title: t('events.disableTitle', { name: s.name }),
@@ -153,17 +154,21 @@ function Actions({ onSecret, subscription: s }: { subscription: Subscription; on
       )}
       <Menu position="bottom-end">
         <Menu.Target>
-          <May need="operate" isInline>
-            <Button variant="default" px="xs" aria-label={t('common.moreActions')}>
-              <IconDots size={18} />
-            </Button>
-          </May>
+          <Button variant="default" px="xs" aria-label={t('common.moreActions')}>
+            <IconDots size={18} />
+          </Button>
         </Menu.Target>
         <Menu.Dropdown>
-          <Menu.Item leftSection={<IconKey size={16} />} onClick={() => void renew()}>
+          {refusal !== null && <Menu.Label maw={280}>{refusal}</Menu.Label>}
+          <Menu.Item disabled={refusal !== null} leftSection={<IconKey size={16} />} onClick={() => void renew()}>
             {t('events.newSecret')}
           </Menu.Item>
-          <Menu.Item color="red" leftSection={<IconTrash size={16} />} onClick={() => void remove()}>
+          <Menu.Item
+            disabled={refusal !== null}
+            color="red"
+            leftSection={<IconTrash size={16} />}
+            onClick={() => void remove()}
+          >
             {t('events.remove')}
           </Menu.Item>
         </Menu.Dropdown>

@@ -113,7 +113,7 @@ export const en = {
     setupOpenAbout: 'Until there is an administrator, every holder of the setup token administers it.',
     theme: 'Light or dark',
   },
-  palette: { nothing: 'Nothing found', placeholder: 'A screen or a plugin' },
+  palette: { nothing: 'Nothing found', placeholder: 'A screen, a plugin or a person' },
   gate: {
     reload: 'Reload the page',
     unprotected:
@@ -123,13 +123,14 @@ export const en = {
   questions: {
     login: 'Your session has ended. Log in again to go on: what you typed is still here.',
     loginTitle: 'Log in again',
-    password: 'This action needs your password again, unless you gave it within the last ten minutes.',
+    password: 'This action needs your password again. Then it is not asked for ten minutes.',
     passwordGo: 'Confirm',
     passwordTitle: 'Confirm that it is you',
     provider: 'This action needs a fresh login at your identity provider. You come back to this screen afterwards.',
     providerGo: 'Log in there',
     public: 'Afterwards every caller, without a login, may call:',
     publicGo: 'Open it to every caller',
+    otherPerson: 'You are logged in as {{email}} now.',
     publicTitle: 'This makes it public',
     typeToConfirm: 'Type {{word}} to confirm',
     widerGo: 'Install it so',
@@ -288,8 +289,8 @@ export const en = {
     same: 'The policy is as it is saved: change it, then see whom that affects.',
     stop: 'Stop',
     title: 'Who gains or loses access',
-    undecided_one: 'For {{count}} the graph did not answer.',
-    undecided_other: 'For {{count}} the graph did not answer.',
+    undecided_one: 'For {{count}} person the graph did not answer.',
+    undecided_other: 'For {{count}} people the graph did not answer.',
   },
   recordedCalls: {
     admit_one: '{{count}} call that was refused would be let in:',
@@ -316,6 +317,8 @@ export const en = {
     writes: 'Changes of the database',
   },
   roleAccess: {
+    changed: 'The policy of {{trigger}} was changed meanwhile. Look at it, and send this again.',
+    disabled: 'Disabled, and stays so: {{triggers}}',
     done: 'Only people with the role {{role}} may call it now',
     go: 'Let only them in',
     open: 'Only people with a role…',

@@ -320,7 +320,7 @@ export const operateTextsRu = {
         grant_role: 'Роль выдана',
         revoke_role: 'Роль отозвана',
       },
-      execution: { read_recording: 'Скачана запись выполнения' },
+      execution: { read_recording: 'Скачана запись исполнения' },
       person: { erase: 'Персональные данные стёрты', export: 'Персональные данные выгружены' },
       session: { revoke: 'Сеанс завершён' },
       token: { create: 'Токен создан', revoke: 'Токен отозван' },

@@ -38,7 +38,7 @@ async function untilFocused(page: Page, target: Locator, key?: string): Promise<
 
 /** Opens the palette, which takes letters once its field has the focus. */
 async function openPalette(page: Page): Promise<void> {
-  const field = page.getByPlaceholder('A screen or a plugin');
+  const field = page.getByPlaceholder('A screen, a plugin or a person');
   await page.keyboard.press('Control+k');
   await field.waitFor();
   await untilFocused(page, field);
