@@ -89,21 +89,24 @@ function relay(ctx: Context, event: Event): number {
   // Keys are in the order of their text.
   const place = String(ctx.KVIncrement(NEXT)).padStart(15, '0');
   ctx.KVSet(WAITING + place, JSON.stringify(event));
-  // One execution sends at a time; what came meanwhile goes out with the next event.
-  if (ctx.KVSetIfAbsent(SENDING, '', SENDING_SECONDS).written) {
-    sendWaiting(ctx);
+  // One execution sends at a time. What came while it sent, and was left to it, it sends in the next round.
+  for (let isSent = true; isSent && ctx.KVSetIfAbsent(SENDING, '', SENDING_SECONDS).written; ) {
+    isSent = sendWaiting(ctx);
     ctx.KVDelete(SENDING);
+    if (ctx.KVList(WAITING, '', 1).keys.length === 0) break;
   }
   return ctx.KVList(WAITING, '', 1000).keys.length;
 }
 
-function sendWaiting(ctx: Context): void {
+/** @returns whether the chat took everything */
+function sendWaiting(ctx: Context): boolean {
   for (const key of ctx.KVList(WAITING, '', SENT_AT_ONCE).keys) {
     const value = ctx.KVGet(key);
     if (value === null) continue;
-    if (!isOver(ctx, JSON.parse(value))) return;
+    if (!isOver(ctx, JSON.parse(value))) return false;
     ctx.KVDelete(key);
   }
+  return true;
 }
 
 /** Whether the chat has taken it, or refuses this very text for good: that would hold up all others. */

@@ -1,4 +1,14 @@
-import { type Context, definePlugin, File, KV, NewMessage, TriggerHTTP, TriggerMessenger, Users } from 'plugin-host';
+import {
+  type Context,
+  definePlugin,
+  File,
+  KV,
+  type KVUpdate,
+  NewMessage,
+  TriggerHTTP,
+  TriggerMessenger,
+  Users,
+} from 'plugin-host';
 
 /** Office hours of a department: teachers offer slots, each student takes one, and no two get the same. */
 definePlugin({
@@ -46,7 +56,7 @@ definePlugin({
   ],
 });
 
-/** What stands at a slot that is not booked; no user has this id. */
+/** What stands at a slot that is not booked, and for a moment at a claim that was given up; no user has this id. */
 const FREE = '';
 const SLOTS_MAX = 200;
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d$/;
@@ -71,20 +81,31 @@ function userOf(ctx: Context): bigint | null {
   return null;
 }
 
-/** All slots in the order of their times, with the id of the user or `FREE`. */
-function allSlots(ctx: Context): Array<{ time: string; user: string }> {
+/** All slots in the order of their times, with the id of the user; null for one that is free. */
+function allSlots(ctx: Context): Array<{ time: string; user: string | null }> {
   const { keys } = ctx.KVList(slotKey(''), '', SLOTS_MAX);
   const users: Array<string | null> = [];
   // The host gives 100 values at a time.
   for (let k = 0; k < keys.length; k += 100) users.push(...ctx.KVGetMany(keys.slice(k, k + 100)));
-  return keys.map((key, k) => ({ time: key.slice(slotKey('').length), user: users[k] ?? FREE }));
+  return keys.map((key, k) => ({ time: key.slice(slotKey('').length), user: partOf(users[k] ?? FREE) }));
 }
+
+/**
+ * A booking is written twice: the claim of the user says which slot, and the slot says which user. Both end with the request
+ * that made them, so that no two bookings are the same.
+ */
+const marked = (ctx: Context, what: string | bigint): string => `${what} ${ctx.RequestID}`;
+/** The slot of a claim, or the user of a slot; null for none. */
+const partOf = (text: string | null): string | null =>
+  text === null || text === FREE ? null : (text.split(' ')[0] ?? null);
+/** The request that made it. */
+const markOf = (text: string): string => text.split(' ')[1] ?? '';
 
 function slots(ctx: Context): void {
   const user = userOf(ctx);
   if (user === null) return;
-  const free = allSlots(ctx).flatMap(s => (s.user === FREE ? [s.time] : []));
-  ctx.JSON(200, { free, yours: ctx.KVGet(userKey(user)) });
+  const free = allSlots(ctx).flatMap(s => (s.user === null ? [s.time] : []));
+  ctx.JSON(200, { free, yours: partOf(ctx.KVGet(userKey(user))) });
 }
 
 function change(ctx: Context): void {
@@ -96,25 +117,56 @@ function change(ctx: Context): void {
   else book(ctx, user, time);
 }
 
-/** The claim of the user comes first: two requests of one user at the same time take one slot. */
-function book(ctx: Context, user: bigint, time: string): void {
-  const seconds = keptSeconds(time);
-  const mine = ctx.KVSetIfAbsent(userKey(user), time, seconds);
-  if (!mine.written) return ctx.JSON(409, { error: `you have booked ${mine.present}; give it up first` });
-  const taken = ctx.KVCompareAndSet(slotKey(time), FREE, String(user), seconds);
-  if (taken.written) return ctx.JSON(201, { yours: time });
-  ctx.KVDelete(userKey(user));
-  if (taken.present === null) ctx.JSON(404, { error: `there is no slot at ${time}` });
-  else ctx.JSON(409, { error: `the slot at ${time} is taken` });
+/** Claims for a user who has no claim, or gave one up a moment ago. */
+function claim(ctx: Context, user: bigint, text: string, seconds: number): KVUpdate {
+  for (;;) {
+    const absent = ctx.KVSetIfAbsent(userKey(user), text, seconds);
+    if (absent.written || absent.present !== FREE) return absent;
+    const free = ctx.KVCompareAndSet(userKey(user), FREE, text, seconds);
+    // What stood for it may have gone in between: then it is absent.
+    if (free.written || free.present !== null) return free;
+  }
 }
 
+/** Takes back this very claim: another request of the user may have made one since. */
+const unclaim = (ctx: Context, user: bigint, text: string): boolean =>
+  ctx.KVCompareAndSet(userKey(user), text, FREE, 1).written;
+
+/**
+ * The claim of the user comes first: two requests of one user at the same time take one slot. It is looked at again once the
+ * slot is theirs, as a request to give it up may have come in between.
+ */
+function book(ctx: Context, user: bigint, time: string): void {
+  const seconds = keptSeconds(time);
+  const own = marked(ctx, time);
+  const mine = claim(ctx, user, own, seconds);
+  if (!mine.written) return ctx.JSON(409, { error: `you have booked ${partOf(mine.present)}; give it up first` });
+  const taken = ctx.KVCompareAndSet(slotKey(time), FREE, marked(ctx, user), seconds);
+  if (!taken.written) {
+    unclaim(ctx, user, own);
+    if (taken.present === null) return ctx.JSON(404, { error: `there is no slot at ${time}` });
+    return ctx.JSON(409, { error: `the slot at ${time} is taken` });
+  }
+  if (ctx.KVCompareAndSet(userKey(user), own, own, seconds).written) return ctx.JSON(201, { yours: time });
+  ctx.KVCompareAndSet(slotKey(time), marked(ctx, user), FREE, seconds);
+  ctx.JSON(409, { error: `you gave up ${time} meanwhile` });
+}
+
+/** The claim goes first: a request that is about to book looks at it last, and then frees the slot itself. */
 function giveUp(ctx: Context, user: bigint, time: string): void {
-  const isFreed = ctx.KVCompareAndSet(slotKey(time), String(user), FREE, keptSeconds(time)).written;
-  // A claim without its slot is left when an execution ends in the middle: it goes as well.
-  const isMine = ctx.KVGet(userKey(user)) === time;
-  if (!isFreed && !isMine) return ctx.JSON(404, { error: `you have no slot at ${time}` });
-  if (isMine) ctx.KVDelete(userKey(user));
+  const mine = ctx.KVGet(userKey(user));
+  const isUnclaimed = mine !== null && partOf(mine) === time && unclaim(ctx, user, mine);
+  const slot = ctx.KVGet(slotKey(time));
+  const isFreed = slot !== null && partOf(slot) === String(user) && freeUnclaimed(ctx, user, time, slot);
+  if (!isFreed && !isUnclaimed) return ctx.JSON(404, { error: `you have no slot at ${time}` });
   ctx.JSON(200, { yours: null });
+}
+
+/** Frees a slot whose claim is gone, also when an execution has ended between the two. */
+function freeUnclaimed(ctx: Context, user: bigint, time: string, slot: string): boolean {
+  const claimed = ctx.KVGet(userKey(user));
+  if (claimed !== null && markOf(claimed) === markOf(slot)) return false;
+  return ctx.KVCompareAndSet(slotKey(time), slot, FREE, keptSeconds(time)).written;
 }
 
 /** The times in the body; null when there is anything else. */
@@ -139,7 +191,7 @@ function plan(ctx: Context): void {
     for (const time of times) ctx.KVSetIfAbsent(slotKey(time), FREE, keptSeconds(time));
   }
   ctx.JSON(200, {
-    slots: allSlots(ctx).map(({ time, user }) => ({ time, user: user === FREE ? null : Number(user) })),
+    slots: allSlots(ctx).map(({ time, user }) => ({ time, user: user === null ? null : Number(user) })),
   });
 }
 
@@ -170,7 +222,7 @@ const CALENDAR_MS = 24 * 3_600_000;
 function slot(ctx: Context): void {
   const { UserID } = ctx.Message;
   if (UserID === null) return ctx.Reply(NewMessage('Link this chat to your account first, then I know who you are.'));
-  const time = ctx.KVGet(userKey(UserID));
+  const time = partOf(ctx.KVGet(userKey(UserID)));
   if (time === null) return ctx.Reply(NewMessage('You have no slot.'));
   const file = ctx.FileStoreWithTTL('office-hours.ics', 'text/calendar', 'document', calendarOf(time), CALENDAR_MS);
   ctx.Reply(NewMessage(`Your slot: ${time.replace('T', ' ')}`).File(file));

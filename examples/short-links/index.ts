@@ -4,6 +4,8 @@ const NAME_CHARS: i32 = 40;
 const URL_CHARS: i32 = 2000;
 /** Two keys each, of the 100 that the host gives at a time. */
 const LISTED: i32 = 50;
+/** Stands for a moment in the place of a link that was removed. */
+const REMOVED: string = "";
 
 /** Short addresses for long ones: users make them, everyone may follow them, and each counts how often. */
 Plugin("short-links", "Short links", "1.0.0")
@@ -70,7 +72,7 @@ function follow(ctx: Context): void {
   const found = ctx.KVGet(linkKey(name));
   if (!found.ok) return ctx.Fail(found.error!);
   const link = found.value;
-  if (link === null) return error(ctx, 404, "there is no link " + name);
+  if (link === null || link! == REMOVED) return error(ctx, 404, "there is no link " + name);
   // A link works even if it could not be counted.
   const counted = ctx.KVIncrement(countKey(name));
   if (!counted.ok) ctx.LogError("counting: " + counted.error!);
@@ -92,7 +94,10 @@ function make(ctx: Context, user: i64): void {
   const url = given.str("url");
   if (!isName(name)) return error(ctx, 400, "a name has 2 to 40 lower-case letters, digits and hyphens");
   if (!isAddress(url)) return error(ctx, 400, "url must be an address like https://example.org/page, escaped where it must be");
-  const claimed = ctx.KVSetIfAbsent(linkKey(name), user.toString() + " " + url);
+  const link = user.toString() + " " + url;
+  let claimed = ctx.KVSetIfAbsent(linkKey(name), link);
+  if (claimed.ok && !claimed.value.written && claimed.value.present == REMOVED)
+    claimed = ctx.KVCompareAndSet(linkKey(name), REMOVED, link);
   if (!claimed.ok) return ctx.Fail(claimed.error!);
   if (!claimed.value.written) return error(ctx, 409, "the name " + name + " is taken");
   const kept = ctx.KVSet(mineKey(user, name), "");
@@ -118,7 +123,8 @@ function show(ctx: Context, user: i64): void {
   for (let k = 0; k < names.length; k++) {
     const link = found.value[2 * k];
     const count = found.value[2 * k + 1];
-    if (link !== null)
+    // One that was removed may be another user's by now.
+    if (link !== null && link!.startsWith(user.toString() + " "))
       items.add(obj().str("name", names[k]).str("url", addressIn(link!)).num("followed", count === null ? 0 : I64.parseInt(count!)));
   }
   ctx.JSON(200, obj().list("links", items).bool("more", page.value.next !== null));
@@ -132,8 +138,10 @@ function remove(ctx: Context): void {
   if (!found.ok) return ctx.Fail(found.error!);
   const link = found.value;
   if (link === null || !link!.startsWith(auth.UserID.toString() + " ")) return error(ctx, 404, "you have no link " + name);
-  const gone = ctx.KVDelete(linkKey(name));
+  // Only this very link: after a removal by another request the name may be another user's.
+  const gone = ctx.KVCompareAndSet(linkKey(name), link!, REMOVED, 1);
   if (!gone.ok) return ctx.Fail(gone.error!);
+  if (!gone.value.written) return error(ctx, 404, "you have no link " + name);
   ctx.KVDelete(countKey(name));
   ctx.KVDelete(mineKey(auth.UserID, name));
   ctx.SetHTTPResponse(204, "{}", "");

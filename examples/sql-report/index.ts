@@ -52,6 +52,9 @@ const ROWS_MAX = 50_000;
 
 type Report = { columns: string[]; rows: string[][]; isWhole: boolean };
 
+/** SQLSTATE of a statement that changes something in a transaction that only reads. */
+const READ_ONLY = '25006';
+
 /** What an administrator has to change in the query. */
 class Refusal extends Error {}
 
@@ -62,6 +65,8 @@ function answered(ctx: Context, handle: (ctx: Context) => void): void {
   } catch (error) {
     if (error instanceof Refusal) return ctx.JSON(422, { error: error.message });
     if (!(error instanceof HostError)) throw error;
+    if (error.message.startsWith(READ_ONLY))
+      return ctx.JSON(422, { error: `the query must only read: ${error.message}` });
     ctx.JSON(error.code === 'unavailable' ? 503 : 500, { error: error.message });
   }
 }
@@ -74,7 +79,10 @@ const textOf = (value: unknown): string =>
       : `${value}`;
 
 function run(ctx: Context, rowsMax: number): Report {
-  const found = ctx.Database('report').Query(ctx.Config('query') ?? '');
+  // The query reads, whatever an administrator has written. The transaction ends with the execution.
+  const transaction = ctx.Database('report').Begin();
+  transaction.Exec('SET TRANSACTION READ ONLY');
+  const found = transaction.Query(ctx.Config('query') ?? '');
   const columns = found.columns.map(c => c.name);
   const twice = columns.find((name, k) => columns.indexOf(name) !== k);
   if (twice !== undefined)

@@ -113,7 +113,13 @@ function answer(ctx: Context): void {
   const answers = sentAnswers(ctx, questionsOf(ctx));
   if (typeof answers === 'string') return ctx.JSON(400, { error: answers });
   if (!ctx.KVSetIfAbsent(ANSWERED + user, '').written) return ctx.JSON(409, { error: 'you have answered already' });
-  ctx.KVSet(ANSWER + crypto.randomUUID(), JSON.stringify(answers));
+  try {
+    ctx.KVSet(ANSWER + crypto.randomUUID(), JSON.stringify(answers));
+  } catch (error) {
+    // Nothing was kept: the user may answer again.
+    ctx.KVDelete(ANSWERED + user);
+    throw error;
+  }
   ctx.JSON(201, { thanks: true });
 }
 

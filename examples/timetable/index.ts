@@ -1,11 +1,25 @@
-import { type Context, definePlugin, KV, NewMessage, ServiceKeys, TriggerHTTP, TriggerMessenger } from 'plugin-host';
+import {
+  ConfigFields,
+  type Context,
+  definePlugin,
+  KV,
+  NewMessage,
+  ServiceKeys,
+  StringField,
+  TriggerHTTP,
+  TriggerMessenger,
+} from 'plugin-host';
 
 /** A bot that knows the timetable: the registrar sends it, students ask for a day in their messenger. */
 definePlugin({
   ID: 'timetable',
   Name: 'Timetable',
   Version: '1.0.0',
-  Requirements: [KV('Keeps the timetables of groups, and which group a chat asks for').Build()],
+  Requirements: [
+    KV('Keeps the timetables of groups, and which group a chat asks for')
+      .WithConfig(ConfigFields(StringField('utc_offset', 'When a day begins, like +03:00; UTC without it')))
+      .Build(),
+  ],
   Triggers: [
     {
       Name: 'import',
@@ -78,8 +92,16 @@ function group(ctx: Context): void {
   ctx.Reply(NewMessage(`From now on I show you the timetable of ${name}.`));
 }
 
+/** How far the time of the university is ahead of UTC. */
+function offsetMs(ctx: Context): number {
+  const text = ctx.Config('utc_offset') || '+00:00';
+  const [, sign, hours, minutes] = /^([+-])(\d\d):(\d\d)$/.exec(text) ?? [];
+  if (sign === undefined) throw new Error(`the configuration has utc_offset ${text}; write it like +03:00`);
+  return (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes)) * 60_000;
+}
+
 function show(ctx: Context, daysFromNow: number): void {
-  tell(ctx, new Date(Date.now() + daysFromNow * DAY_MS).toISOString().slice(0, 10));
+  tell(ctx, new Date(Date.now() + offsetMs(ctx) + daysFromNow * DAY_MS).toISOString().slice(0, 10));
 }
 
 function onDay(ctx: Context): void {

@@ -14,6 +14,15 @@ function findChecker(root: string): string | null {
   return null;
 }
 
+const isChecked = ({ language, root }: Project): boolean =>
+  language === 'ts' && fs.existsSync(path.join(root, 'tsconfig.json'));
+
+/** What an author is told where types cannot be checked: a release brings no checker. */
+export const noChecker = (project: Project): string[] =>
+  isChecked(project) && findChecker(project.root) === null
+    ? [`types are not checked: run npm install --save-dev typescript in ${project.root}`]
+    : [];
+
 /** Advice of the checker that would let a plugin compile and fail when it runs, and what is true of a plugin. */
 const WRONG_ADVICE: ReadonlyArray<[advice: RegExp, truth: string]> = [
   [/ Do you need to change your target library\? Try changing .* to include 'dom'\.$/, ' A plugin has no DOM.'],
@@ -35,8 +44,9 @@ const shown = (line: string): string =>
  *
  * @returns mistakes as lines of `file:line:column: text`; none when there is no checker, or nothing to check
  */
-export function checkTypes({ language, root }: Project): Promise<string[]> {
-  const checker = language === 'ts' && fs.existsSync(path.join(root, 'tsconfig.json')) ? findChecker(root) : null;
+export function checkTypes(project: Project): Promise<string[]> {
+  const { root } = project;
+  const checker = isChecked(project) ? findChecker(root) : null;
   if (checker === null) return Promise.resolve([]);
   return new Promise(resolve => {
     const child = execFile(

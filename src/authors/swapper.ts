@@ -11,7 +11,7 @@ import {
   withoutTold,
 } from '../projects/build-project.ts';
 import { PROJECT_FILE, type Project } from '../projects/project.ts';
-import { checkTypes } from './check-types.ts';
+import { checkTypes, noChecker } from './check-types.ts';
 
 /** A change of an editor is several events. */
 const SETTLE_MS = 4;
@@ -149,6 +149,7 @@ export class Swapper {
   /** Takes up each change of the files from now on. */
   async watch(): Promise<void> {
     const { root } = this.#project;
+    for (const line of noChecker(this.#project)) this.#say(line);
     const watcher = watch(root, { ignoreInitial: true, ignored: file => IGNORED.test(path.relative(root, file)) });
     this.#watcher = watcher;
     await new Promise<void>(resolve => watcher.once('ready', resolve));

@@ -55,6 +55,9 @@ class SqlSession {
  */
 const CONFLICT = /^(23505|23P01|40\w{3}|55P03)$/;
 
+/** A statement that changes something in a transaction that only reads. */
+const READ_ONLY = '25006';
+
 /** The result for an error of the database: the SQLSTATE first, and the position in the statement. */
 function refusalOf(error: unknown, isConnecting: boolean): HostResult {
   if (error instanceof Refusal) return hostError(error.code, error.message);
@@ -62,6 +65,8 @@ function refusalOf(error: unknown, isConnecting: boolean): HostResult {
   if (error instanceof NoConnectionInTime) return hostError(HOST_ERROR.deadline, error.message);
   const state = error instanceof Error && 'code' in error ? String(error.code) : '';
   const isState = /^[0-9A-Z]{5}$/.test(state) && error instanceof Error && 'severity' in error;
+  // The plugin may have asked for it; else this is a replica, and the primary may be back for another attempt.
+  if (isState && state === READ_ONLY) return hostError(HOST_ERROR.unavailable, `${state}: ${error.message}`);
   // Names of servers and roles are not shown to plugins; the administrator finds them in the log.
   if (isConnecting || !isState || isUnavailable(error))
     return hostError(

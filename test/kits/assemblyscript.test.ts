@@ -4,6 +4,8 @@ import os from 'node:os';
 import path from 'node:path';
 import t, { type Test } from 'tap';
 import { compilePlugin } from '../../sdk/assemblyscript/build.ts';
+import { ENTRY } from '../../src/abi/shared-layout.ts';
+import { AuthorSandbox } from '../../src/authors/author-sandbox.ts';
 import { newProject, templatesOf, writeKit } from '../../src/authors/new-project.ts';
 import { TestHost } from '../../src/authors/test-host.ts';
 
@@ -48,6 +50,33 @@ Plugin("tried", "Tried", "1.0.0")
   .Function("twice", twice);
 function twice(ctx: Context): void { ctx.Output(obj().num("twice", ctx.Call.Value.integer * 2)); }
 ${handlers}`;
+
+const READER = `import { Context, Database, Plugin, list, obj } from "plugin-host";
+Plugin("reader", "Reader", "1.0.0").Requires(Database("Reads").Build()).HTTP("run", "/run", ["GET"], run);
+function run(ctx: Context): void {
+  const rows = ctx.Database("default").value!.Query("SELECT a, b FROM t");
+  const found = list();
+  for (let row = rows.next(); row !== null; row = rows.next()) found.add(row.get("b"));
+  ctx.JSON(200, obj().list("rows", found));
+}
+`;
+
+t.test('rows of the database are all read, however deep a value in them is nested', async t => {
+  const { module } = await build(written(t, READER));
+  const deep = `${'[{"a":'.repeat(500)}"}]"${'}]'.repeat(500)}`;
+  const rows = `[[${deep},"first"],[null ,"] second"],[-1.5e3,"third"],[true,"fourth"]]`;
+  const data = `{"columns":[{"name":"a","type":"jsonb"},{"name":"b","type":"text"}],"rows":${rows},"cursor":null}`;
+  const sandbox = new AuthorSandbox<null>(module, {
+    config: {},
+    timeoutMs: 5000,
+    dispatch: ({ name }) => (name === 'sql_query' ? { code: Buffer.byteLength(data), data } : { code: 1 }),
+  });
+  t.teardown(() => sandbox.close());
+  const http = { method: 'GET', path: '/run', query: {}, query_all: {}, raw_query: '', headers: {}, params: {} };
+  const event = JSON.stringify({ kind: 'http', trigger: 'run', request_id: 'r', deadline_ms: 5000, http });
+  const outcome = await sandbox.run({ event, body: null, entry: ENTRY.handle, context: null });
+  t.equal(Buffer.from(outcome.body).toString(), '{"rows":["first","] second","third","fourth"]}', outcome.failure);
+});
 
 t.test('an editor finds nothing wrong with a new plugin, the kit, the samples', t => {
   for (const template of templatesOf('as')) t.equal(typeMistakes(made(t, template)), '', template);

@@ -16,6 +16,7 @@ import { startGraphStore } from '../support/graph.ts';
 import { listenFor } from '../support/listen.ts';
 import { messengerWorld, settled } from '../support/messenger-world.ts';
 import { type Json, MANY_LANES, request } from '../support/service.ts';
+import { until } from '../support/until.ts';
 
 /** The plugins of the gallery, installed in a service as an administrator does it, and used. */
 
@@ -156,6 +157,16 @@ const STORIES: Readonly<Record<string, (t: Test, w: World) => Promise<void>>> = 
       const freed = await Promise.all([2, 4].map(user => as(w, 'office-hours', user)('DELETE', `/slots/${time}`)));
       t.same(freed.map(f => f.status).sort(), [200, 404]);
     }
+    // Requests of one student to book and to give up come together: at most one slot is theirs at the end.
+    const four = as(w, 'office-hours', 4);
+    for (let round = 0; round < 10; round++) {
+      await Promise.all(times.flatMap(time => [four('POST', `/slots/${time}`), four('DELETE', `/slots/${time}`)]));
+      const { slots } = (await as(w, 'office-hours', 1)('GET', '/plan')).json;
+      const own = (Array.isArray(slots) ? slots : []).filter(s => Object(s).user === 4).map(s => Object(s).time);
+      t.ok(own.length <= 1, `${own} are held`);
+      t.equal((await four('GET', '/slots')).json.yours, own[0] ?? null);
+      for (const time of own) await four('DELETE', `/slots/${time}`);
+    }
     t.match((await as(w, 'office-hours', 3)('GET', '/slots')).json, { free: ['2030-12-02T10:00', ...times] });
   },
   async gradebook(t, w) {
@@ -212,6 +223,11 @@ const STORIES: Readonly<Record<string, (t: Test, w: World) => Promise<void>>> = 
     });
     t.match(page.text, /<td>=1\+1<\/td><td>1<\/td><td>&lt;b&gt;<\/td>/);
     t.equal((await as(w, 'sql-report', 2)('GET', '/report')).status, 403);
+    const writes = 'WITH gone AS (DELETE FROM study RETURNING name) SELECT name FROM gone';
+    await install(w, 'sql-report', { title: 'Groups', query: writes, databases: { report: w.university.url } });
+    t.match((await as(w, 'sql-report', 1)('GET', '/report')).json, {
+      error: /^the query must only read: 25006: cannot execute SELECT in a read-only transaction$/,
+    });
   },
   async 'chat-relay'(t, w) {
     const texts: unknown[] = [];
@@ -225,12 +241,14 @@ const STORIES: Readonly<Record<string, (t: Test, w: World) => Promise<void>>> = 
     const chat = await listenFor(t, server);
     const network = { hosts: [new URL(chat).host], private: ['127.0.0.1'] };
     await install(w, 'chat-relay', { webhook: `${chat}/hooks/secret`, network });
-    const send = async (text: string): Promise<Answered> => {
-      const answer = await request(`${w.s.base}/api/triggers/http/chat-relay/events/exam.moved`, {
+    const post = (text: string): Promise<Answered> =>
+      request(`${w.s.base}/api/triggers/http/chat-relay/events/exam.moved`, {
         method: 'POST',
         headers: { authorization: `Bearer ${w.keys.get('chat-relay')}` },
         body: JSON.stringify({ text }),
       });
+    const send = async (text: string): Promise<Answered> => {
+      const answer = await post(text);
       standsOnPage(t, 'chat-relay', 'POST', '/events/exam.moved', { text }, answer);
       return answer;
     };
@@ -241,6 +259,14 @@ const STORIES: Readonly<Record<string, (t: Test, w: World) => Promise<void>>> = 
     const { items } = (await w.s.admin('GET', '/events?plugin=chat-relay')).json;
     t.match(items, [{ type: 'exam.moved', data: { text: 'to A-101' } }, { data: { text: 'to Friday' } }]);
     t.notMatch((await w.s.admin('GET', '/plugins/chat-relay')).text, /hooks\/secret/, 'the address is a secret');
+    const burst = Array.from({ length: 6 }, (_, k) => `at ${k}`);
+    await Promise.all(burst.map(text => post(text)));
+    await until(() => texts.length === 8);
+    t.same(
+      texts.slice(2).sort(),
+      burst.map(text => `exam.moved: ${text}`),
+      'none waits for the next event',
+    );
   },
   async announcements(t, w) {
     for (const [list, records] of Object.entries({

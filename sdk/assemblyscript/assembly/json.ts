@@ -43,7 +43,7 @@ function skipString(at: usize, end: usize): usize {
   return 0;
 }
 
-/** Behind the value at `at`; 0 when it is not JSON. */
+/** Behind the value at `at`; 0 when it is not JSON, or nested too deeply. */
 function skipValue(at: usize, end: usize, depth: i32): usize {
   at = skipSpace(at, end);
   if (at >= end || depth > DEPTH_MAX) return 0;
@@ -104,6 +104,29 @@ function skipGroup(at: usize, end: usize, depth: i32, members: bool): usize {
     if (c == close) return at;
     if (c != 44) return 0;
   }
+}
+
+/** Behind the value at `at` of a text that is JSON. Values of the host may be nested deeper than `skipValue` recurses. */
+function behindValue(at: usize, end: usize): usize {
+  at = skipSpace(at, end);
+  let depth = 0;
+  while (at < end) {
+    const c = load<u8>(at);
+    if (c == QUOTE) {
+      at = skipString(at, end);
+      if (at == 0) return end;
+      if (depth == 0) return at;
+      continue;
+    }
+    const opens = c == 123 || c == 91;
+    const closes = c == 125 || c == 93;
+    // A number or a word ends where its group goes on or ends.
+    if (depth == 0 && (closes || c == 44 || isSpace(c))) return at;
+    at++;
+    if (opens) depth++;
+    else if (closes && --depth == 0) return at;
+  }
+  return end;
 }
 
 /** Whether the JSON string at `at` (its opening quote) is `key`. */
@@ -213,7 +236,7 @@ export class Json extends JSONValue {
       const m = changetype<usize>(room) + n * MEMBER_BYTES;
       const keyEnd = skipString(at, this.to);
       const from = skipSpace(skipSpace(keyEnd, this.to) + 1, this.to);
-      const to = skipValue(from, this.to, 0);
+      const to = behindValue(from, this.to);
       store<u32>(m, <u32>at, 0);
       store<u32>(m, <u32>keyEnd, 4);
       store<u32>(m, <u32>from, 8);
@@ -250,7 +273,7 @@ export class Json extends JSONValue {
     while (at < this.to && load<u8>(at) == QUOTE) {
       const keyEnd = skipString(at, this.to);
       out.push(textOf(at, keyEnd));
-      const to = skipValue(skipSpace(keyEnd, this.to) + 1, this.to, 0);
+      const to = behindValue(skipSpace(keyEnd, this.to) + 1, this.to);
       at = skipSpace(skipSpace(to, this.to) + 1, this.to);
     }
     return out;
@@ -262,7 +285,7 @@ export class Json extends JSONValue {
     if (this.kind != Kind.Array) return out;
     let at = skipSpace(this.from + 1, this.to);
     while (at < this.to && load<u8>(at) != 93) {
-      const to = skipValue(at, this.to, 0);
+      const to = behindValue(at, this.to);
       out.push(new Json(this.keep, at, to));
       at = skipSpace(skipSpace(to, this.to) + 1, this.to);
     }

@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { checkTypes } from '../../authors/check-types.ts';
+import { checkTypes, noChecker } from '../../authors/check-types.ts';
 import { newProject, templatesOf, writeKit } from '../../authors/new-project.ts';
 import { runTests } from '../../authors/run-tests.ts';
 import { OperatorError, UsageError } from '../../base/errors.ts';
@@ -60,7 +60,7 @@ async function buildChecked(project: Project): Promise<BuiltProject> {
   // A build often fails for other reasons than types, and type errors were shown with their positions already.
   if (built instanceof SourceMistakes) throw built;
   if (types.length > 0) throw new SourceMistakes(types.join('\n'));
-  return built;
+  return { ...built, warnings: [...built.warnings, ...noChecker(project)] };
 }
 
 const triggerLines = ({ triggers }: Manifest, id: string): string[] =>
