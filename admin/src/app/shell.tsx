@@ -32,8 +32,8 @@ const MENU_ID = 'menu';
 export function Shell() {
   const { t } = useTranslation();
   const [isMenuOpen, menu] = useDisclosure(false);
-  const { breakpoints } = useMantineTheme();
-  const isNarrow = useMediaQuery(`not all and (min-width: ${breakpoints.md})`, false, {
+  const { md: desktop } = useMantineTheme().breakpoints;
+  const isNarrow = useMediaQuery(`not all and (min-width: ${desktop})`, false, {
     getInitialValueInEffect: false,
   });
   useHotkeys([['Escape', menu.close]]);
