@@ -1,3 +1,21 @@
+/** What a program that panics writes before it ends, and how the trace of Go names a place. */
+const PLACE = /^\t(\S+):(\d+)/gm;
+/** Files of a Go program that are not the author's: those of the language and of the kit. */
+const NOT_OF_AUTHOR = /^(?:runtime|internal|reflect|sync|fmt|errors|strconv|strings|pluginhost)\/|^_cgo/;
+
+/** A panic in one line, with the place in the author's sources. */
+function panicIn(text: string): string {
+  const [first = ''] = text.trim().split('\n');
+  const own = [...text.matchAll(PLACE)].find(([, file = '']) => !NOT_OF_AUTHOR.test(file));
+  return own === undefined
+    ? `it ended at its start: ${first}`
+    : `${own[1]?.replace(/^.*\//, '')}:${own[2]}: it ended at its start: ${first}`;
+}
+
+const STDERR = 2;
+/** WASI's `ERRNO_SUCCESS`. */
+const DONE = 0;
+
 /**
  * Asks a module for its manifest, as a build does: runs its start and `plugin_describe` with every host function denied.
  *
@@ -26,16 +44,38 @@ export async function describeModule(bytes: Uint8Array): Promise<string> {
   // Loading it warns that it is experimental, and small modules do without.
   const needsWasi = imports.some(i => i.module !== 'plugin_host');
   const wasi = needsWasi ? new (await import('node:wasi')).WASI({ version: 'preview1' }) : null;
+  let said = '';
+  const own = {
+    fd_write(fd: number, at: number, count: number, written: number): number {
+      if (memory === null) return DONE;
+      const view = new DataView(memory.buffer);
+      let length = 0;
+      for (let k = 0; k < count; k++) {
+        const [from, size] = [view.getUint32(at + 8 * k, true), view.getUint32(at + 8 * k + 4, true)];
+        if (fd === STDERR) said += text(from, size);
+        length += size;
+      }
+      view.setUint32(written, length, true);
+      return DONE;
+    },
+    proc_exit(code: number): never {
+      throw new Error(`it ended with the code ${code}`);
+    },
+  };
   const instance = new WebAssembly.Instance(module, {
-    wasi_snapshot_preview1: wasi?.wasiImport ?? {},
+    wasi_snapshot_preview1: { ...wasi?.wasiImport, ...own },
     plugin_host: Object.fromEntries(names.map(({ name }) => [name, host[name] ?? deny])),
   });
   const { exports } = instance;
   if (!(exports.memory instanceof WebAssembly.Memory)) throw new Error('the module does not export its memory');
   memory = exports.memory;
-  if (wasi !== null) wasi.initialize(instance);
-  else if (typeof exports._initialize === 'function') exports._initialize();
-  if (typeof exports.plugin_describe === 'function') exports.plugin_describe();
+  try {
+    if (wasi !== null) wasi.initialize(instance);
+    else if (typeof exports._initialize === 'function') exports._initialize();
+    if (typeof exports.plugin_describe === 'function') exports.plugin_describe();
+  } catch (error) {
+    throw said === '' ? error : new Error(panicIn(said), { cause: error });
+  }
   if (manifest === '')
     throw new Error('the module declares no plugin: nothing in its sources registers one with the kit');
   return manifest;

@@ -48,6 +48,8 @@ function hostFunctions(): string {
 
 /** What a program for Node imports, also without the prefix `node:`. */
 const NODE_MODULE = new RegExp(`^(node:.*|(${builtinModules.map(name => name.replaceAll('/', '\\/')).join('|')}))$`);
+const absent = (name: string): string =>
+  `"${name}" is a module of Node; a plugin has the language and the kit, not Node's API`;
 /** Says that a name is being looked up among packages. */
 const LOOKED_UP = 'looked up';
 
@@ -59,6 +61,27 @@ const lineOf = ({ location, text }: Message): string =>
   location === null
     ? text
     : `${location.file}:${location.line}:${location.column + 1}: ${text}\n    ${location.lineText.trim()}`;
+
+/** The package a file belongs to; the innermost of nested ones. */
+const packageOf = (file: string): string | undefined =>
+  /.*(?:^|[/\\])node_modules[/\\]((?:@[^/\\]+[/\\])?[^/\\]+)/.exec(file)?.[1];
+
+/** Mistakes, a line each; what one package lacks of Node is one mistake. */
+function mistakesOf(errors: readonly Message[]): string[] {
+  const lacking = new Map<string, Set<string>>();
+  const own = errors.filter(({ location, text }) => {
+    const [, module = ''] = /^"([^"]+)" is a module of Node;/.exec(text) ?? [];
+    const needs = packageOf(location?.file ?? '');
+    if (module === '' || needs === undefined) return true;
+    lacking.set(needs, (lacking.get(needs) ?? new Set()).add(module));
+    return false;
+  });
+  const packages = [...lacking].map(
+    ([name, modules]) =>
+      `the package "${name}" needs modules of Node (${[...modules].join(', ')}), which a plugin does not have: use what the kit gives (ctx.HTTPRequest, ctx.FileRead), or another package`,
+  );
+  return [...own.map(lineOf), ...packages];
+}
 
 async function bundle(input: string, root: string): Promise<Bundle> {
   if (findOptional('esbuild/package.json') === null)
@@ -75,9 +98,14 @@ async function bundle(input: string, root: string): Promise<Bundle> {
         if (pluginData === LOOKED_UP) return undefined;
         const found = await build.resolve(name, { importer, kind, resolveDir, pluginData: LOOKED_UP });
         if (found.errors.length === 0) return found;
-        const text = `"${name}" is a module of Node; a plugin has the language and the kit, not Node's API`;
-        return { errors: [{ text }] };
+        // What is required may never be called: libraries ask for a module of Node where there is one.
+        if (kind === 'require-call') return { path: name, namespace: 'absent' };
+        return { errors: [{ text: absent(name) }] };
       });
+      build.onLoad({ filter: /.*/, namespace: 'absent' }, ({ path: name }) => ({
+        contents: `throw new Error(${JSON.stringify(absent(name))})`,
+        loader: 'js',
+      }));
     },
   };
   try {
@@ -102,14 +130,14 @@ async function bundle(input: string, root: string): Promise<Bundle> {
     return { code: text('.js'), map: JSON.parse(text('.map')), warnings: warnings.map(lineOf) };
   } catch (error) {
     if (!(error instanceof Error) || !('errors' in error) || !Array.isArray(error.errors)) throw error;
-    throw new BuildError(error.errors.map(lineOf).join('\n'), { cause: error });
+    throw new BuildError(mistakesOf(error.errors).join('\n'), { cause: error });
   }
 }
 
 /** Names of source files as they are shown: below the folder of the plugin, or of the kit. */
 function sourceName(source: string, root: string): string {
   const file = path.resolve(root, source);
-  return file.startsWith(KIT) || source.startsWith('engine:') ? `${OF_KIT}${path.basename(file)}` : source;
+  return file.startsWith(KIT) || /^(?:engine|absent):/.test(source) ? `${OF_KIT}${path.basename(file)}` : source;
 }
 
 /** The author's places in a stack of the engine, the innermost first. */

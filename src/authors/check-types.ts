@@ -17,7 +17,7 @@ function findChecker(root: string): string | null {
 const isChecked = ({ language, root }: Project): boolean =>
   language === 'ts' && fs.existsSync(path.join(root, 'tsconfig.json'));
 
-/** What an author is told where types cannot be checked: a release brings no checker. */
+/** Says that types cannot be checked where there is no checker: a release brings none. */
 export const noChecker = (project: Project): string[] =>
   isChecked(project) && findChecker(project.root) === null
     ? [`types are not checked: run npm install --save-dev typescript in ${project.root}`]

@@ -114,7 +114,7 @@ export async function startDev(folder: string, port: number, say: (text: string)
   const base = `http://127.0.0.1:${front.port}`;
   await swapper.swap();
   await swapper.watch();
-  say(`listening on ${base}; each change of ${project.root} is taken up`);
+  say(`listening on ${base}; ${project.root} is rebuilt at each change`);
   if (swapper.manifest !== null) for (const line of callLines(swapper.manifest, base)) say(line);
   if (project.frontend !== null) say(`  open ${base}/dev/as/user:7: its pages, as the user 7`);
   return {

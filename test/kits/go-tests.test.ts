@@ -215,6 +215,18 @@ t.test('a plugin that asks for a Go which is not installed is refused in words',
   );
 });
 
+t.test('a panic before a plugin is declared is named with its place', { skip: noGo ?? false }, async t => {
+  const folder = await made(t, 'early', '--lang', 'go');
+  fs.writeFileSync(
+    path.join(folder, 'early.go'),
+    'package main\n\nfunc init() {\n\tvar seats map[string]int\n\tseats["a"] = 1\n}\n',
+  );
+  const { code, err, out } = await run(['build', folder]);
+  t.equal(code, 3);
+  t.match(out + err, /early\.go:5: it ended at its start: panic: assignment to entry in nil map/);
+  t.notMatch(out + err, /unreachable|goroutine/);
+});
+
 /** Handlers that panic, by the trigger; one has a name that begins like the function that starts a program. */
 const PANICS = `package main
 

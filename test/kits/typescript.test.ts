@@ -3,6 +3,7 @@ import path from 'node:path';
 import t, { type Test } from 'tap';
 import { buildPlugin } from '../../sdk/typescript/build.ts';
 import { storeEngine } from '../../sdk/typescript/engine/stored-engine.ts';
+import { TestHost } from '../../src/authors/test-host.ts';
 import { inspectModule } from '../../src/plugins/inspect.ts';
 import { type Json, startTestService } from '../support/service.ts';
 
@@ -88,6 +89,42 @@ t.test('a package with the name of a module of Node is taken', async t => {
   fs.writeFileSync(path.join(library, 'index.js'), 'export const once = 1;\n');
   fs.writeFileSync(path.join(library, 'package.json'), '{"name":"events","module":"index.js"}');
   t.same((await buildPlugin(entry)).warnings, []);
+});
+
+/** A plugin next to a package of npm. */
+function withPackage(t: Test, index: string, source: string): string {
+  const entry = folder(t, { 'index.ts': index });
+  const library = path.join(path.dirname(entry), 'node_modules/library');
+  fs.mkdirSync(library, { recursive: true });
+  fs.writeFileSync(path.join(library, 'index.js'), source);
+  fs.writeFileSync(path.join(library, 'package.json'), '{"name":"library","main":"index.js"}');
+  return entry;
+}
+
+t.test('a package that asks whether there is a module of Node works without it', async t => {
+  const index = `import library from 'library';\n${plugin('ctx => ctx.JSON(200, library())')}`;
+  const guarded =
+    "let c = 'none';\ntry { c = require('crypto'); } catch (e) { c = e.message; }\nmodule.exports = () => c;\n";
+  const { module, warnings } = await buildPlugin(withPackage(t, index, guarded));
+  t.same(warnings, []);
+  const host = new TestHost(module, {});
+  t.teardown(() => host.close());
+  t.match((await host.http('GET /go', {})).text, /^"\\"crypto\\" is a module of Node; a plugin has the language/);
+});
+
+t.test('what a package needs of Node is one mistake, with what to do', async t => {
+  const needs = ['fs', 'http', 'net', 'https', 'zlib']
+    .map(name => `import * as ${name} from 'node:${name}';\n`)
+    .join('');
+  const entry = withPackage(
+    t,
+    `import { a } from 'library';\n${plugin('() => void a')}`,
+    `${needs}export const a = [fs, http, net, https, zlib];\n`,
+  );
+  await t.rejects(buildPlugin(entry), {
+    message:
+      /^the package "library" needs modules of Node \(node:fs, node:http, node:net, node:https, node:zlib\), which a plugin does not have: use .*ctx\.HTTPRequest.*$/,
+  });
 });
 
 t.test('a call that will be denied, because nothing requires it, is a warning with its place', async t => {

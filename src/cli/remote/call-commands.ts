@@ -87,6 +87,8 @@ export async function pluginLogs(r: Remote, id: string, flags: LogFlags, print: 
   const first = flags.limit === undefined ? 20 : Number(flags.limit);
   if (!Number.isInteger(first) || first < 1 || first > PAGE)
     throw new UsageError(`--limit must be a whole number from 1 to ${PAGE}, not "${flags.limit}"`);
+  // An unknown plugin has no executions either.
+  if (flags.follow === true) await ask(() => r.host.GET('/api/admin/plugins/{id}', { params: { path: { id } } }));
   let last = 0;
   for (let limit = first; ; limit = PAGE) {
     const params = { path: { id }, query: { limit } };
@@ -97,7 +99,6 @@ export async function pluginLogs(r: Remote, id: string, flags: LogFlags, print: 
     }
     if (flags.follow !== true) {
       if (last > 0 || r.json) return;
-      // An unknown plugin has no executions either.
       await ask(() => r.host.GET('/api/admin/plugins/{id}', { params: { path: { id } } }));
       return print(NO_EXECUTIONS);
     }

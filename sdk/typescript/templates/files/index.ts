@@ -18,10 +18,22 @@ definePlugin({
   ],
 });
 
+/** The id in the body; null when there is none. */
+function sentId(ctx: Context): string | null {
+  try {
+    const { file_id } = ctx.HTTP.JSON<{ file_id?: unknown }>();
+    return typeof file_id === 'string' ? file_id : null;
+  } catch {
+    return null;
+  }
+}
+
 /** Gets `{"file_id": "..."}`, the id of a file that was uploaded through `/api/files/`. */
 function count(ctx: Context): void {
+  const id = sentId(ctx);
+  if (id === null) return ctx.JSON(400, { error: 'send {"file_id": "..."}' });
   try {
-    const file = ctx.FileMeta(ctx.HTTP.JSON<{ file_id: string }>().file_id);
+    const file = ctx.FileMeta(id);
     const lines = new TextDecoder().decode(ctx.FileReadAll(file.ID)).split('\n').length;
     ctx.JSON(200, { name: file.Name, lines });
   } catch (error) {
