@@ -1,3 +1,5 @@
+import { TextFinder } from './text-finder.ts';
+
 /** Values that must not be seen, found wherever they stand and however they are written (docs/plugins.md "Recordings"). */
 
 /** Stands in the place of a secret. */
@@ -7,18 +9,22 @@ export const MASKED_MAIL = 'hidden@example.invalid';
 
 /** Values of fewer characters are hidden where they stand as a word: inside others they may be there by chance. */
 const WORD_CHARACTERS_MAX = 7;
-/** A single letter or digit says nothing. */
-const CHARACTERS_MIN = 2;
-const IS_WORD = /^[\p{L}\p{N}_]+$/u;
-const WORDS = /[\p{L}\p{N}_]+/gu;
+/** A single letter or digit says nothing, nor does a number of three digits. */
+const TELLS = /[\p{L}\p{N}].*[\p{L}\p{N}]/su;
+const SHORT_NUMBER = /^\d{1,3}$/;
+/** What a secret is set to that is none, and words of protocols. */
+const TELLS_NOTHING =
+  /^(?:yes|no|on|off|true|false|null|none|n\/a|unknown|ok|bearer|basic|https?|get|put|post|patch|delete|head|options|messenger)$/i;
+const IS_WORD = /^[\p{L}\p{N}]+$/u;
+const WORDS = /[\p{L}\p{N}]+/gu;
 /** What may be base64 of a value. */
-const BASE64 = /[\w+/-]{12,}={0,2}/g;
+const BASE64 = /[\w+/-]{8,}={0,2}/g;
+/** Longer ones are files; shorter ones may stand behind other letters. */
+const SHIFTED_CHARACTERS_MAX = 4096;
+const NOT_TEXT = /[\0-\x08\x0e-\x1f\ufffd]/;
 const RUNS = /[^\s"<>]+/g;
 const ENCODED = /(?:%[\da-f]{2})+/gi;
 const NOT_ASCII = /[^\0-\x7f]/g;
-const SPECIAL = /[^\p{L}\p{N}]/gu;
-
-const escaped = (character: string): string => `\\u{${character.codePointAt(0)?.toString(16)}}`;
 
 const entities = (text: string, quote: string, apostrophe: string): string =>
   text
@@ -31,8 +37,8 @@ const entities = (text: string, quote: string, apostrophe: string): string =>
 const asciiOnly = (text: string): string =>
   text.replace(NOT_ASCII, character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
-/** How a word of other letters stands in addresses, and in JSON of ASCII alone: not as a word. */
-const encodings = (word: string): string[] => [encodeURIComponent(word), asciiOnly(word)].filter(text => text !== word);
+/** How a word of other letters stands in JSON of ASCII alone: not as a word. */
+const encodings = (word: string): string[] => [asciiOnly(word)].filter(text => text !== word);
 
 /** A value as it is, and as it stands in JSON, in HTML, and with its spaces as forms write them. */
 const spellings = (value: string): string[] => [
@@ -45,14 +51,6 @@ const spellings = (value: string): string[] => [
   value.replaceAll(' ', '+'),
 ];
 
-/** One pattern for all values; null for none. The longest comes first: one may be the beginning of another. */
-function patternOf(values: readonly string[], flags: string): RegExp | null {
-  if (values.length === 0) return null;
-  const all = [...new Set(values.flatMap(spellings))].sort((a, b) => b.length - a.length);
-  // Literal texts alone: then no text makes the search slow.
-  return new RegExp(all.map(text => text.replace(SPECIAL, escaped)).join('|'), flags);
-}
-
 /** A value as it is, without spaces around it, and an address as clients write it. */
 const formsOf = (value: string): string[] => [
   value,
@@ -62,10 +60,15 @@ const formsOf = (value: string): string[] => [
 
 const unescaped = (found: string): string => Buffer.from(found.replaceAll('%', ''), 'hex').toString();
 
+/** A text with its percent-encoding taken off. */
+export const percentDecoded = (text: string): string => text.replace(ENCODED, unescaped);
+
+const maskOf = (value: string): string => (/^[^\s@]+@[^\s@]+\.[^\s@]+$/.test(value) ? MASKED_MAIL : MASKED);
+
 export class HiddenValues {
   readonly #words: ReadonlySet<string>;
-  readonly #anywhere: RegExp | null;
-  readonly #all: RegExp | null;
+  readonly #anywhere: TextFinder;
+  readonly #masks: readonly string[];
   readonly #shortest: number;
 
   /**
@@ -73,17 +76,19 @@ export class HiddenValues {
    * @param values of these, short ones are hidden only where they stand as words
    */
   constructor(secrets: readonly string[], values: Iterable<string> = []) {
-    const isKept = (value: string): boolean => value.length >= CHARACTERS_MIN;
-    const others = [...new Set([...values].flatMap(formsOf))].filter(isKept);
+    const tells = (value: string): boolean =>
+      TELLS.test(value) && !SHORT_NUMBER.test(value) && !TELLS_NOTHING.test(value);
+    const others = [...new Set([...values].flatMap(formsOf))].filter(tells);
     const words = others.filter(value => value.length <= WORD_CHARACTERS_MAX && IS_WORD.test(value));
     this.#words = new Set(words);
     const long = [
-      ...secrets.flatMap(formsOf).filter(isKept),
+      ...secrets.flatMap(formsOf),
       ...others.filter(value => !this.#words.has(value)),
       ...words.flatMap(encodings),
-    ];
-    this.#all = patternOf(long, 'gu');
-    this.#anywhere = patternOf(long, 'u');
+    ].filter(value => value !== '');
+    const spelled = [...new Set(long)].flatMap(value => spellings(value).map(text => ({ text, mask: maskOf(value) })));
+    this.#anywhere = new TextFinder(spelled.map(s => s.text));
+    this.#masks = spelled.map(s => s.mask);
     this.#shortest = Math.min(...[...long, ...words].map(value => value.length));
   }
 
@@ -96,20 +101,41 @@ export class HiddenValues {
 
   /** Hides the values in the name of a member. Short ones stay: they are hidden as what a member says, not as its name. */
   hideInName(text: string): string {
-    if (this.#all === null || text.length < this.#shortest) return text;
-    let masked = text.replace(this.#all, MASKED);
+    if (text.length < this.#shortest) return text;
+    let masked = this.#hidePlain(text);
     if (masked.includes('%')) masked = masked.replace(RUNS, run => this.#hideEncoded(run));
-    return masked.replace(BASE64, part => (this.#isIn(Buffer.from(part, 'base64').toString()) ? MASKED : part));
+    return masked.replace(BASE64, part => (this.#isInBase64(part) ? MASKED : part));
+  }
+
+  #hidePlain(text: string): string {
+    let masked = '';
+    let at = 0;
+    for (const { from, index, to } of this.#anywhere.find(text)) {
+      masked += text.slice(at, from) + (this.#masks[index] ?? MASKED);
+      at = to;
+    }
+    return at === 0 ? text : masked + text.slice(at);
   }
 
   #isIn(text: string): boolean {
-    return this.#anywhere?.test(text) === true;
+    return (
+      this.#anywhere.has(text) || (this.#words.size > 0 && text.match(WORDS)?.some(w => this.#words.has(w)) === true)
+    );
+  }
+
+  /** Base64 may begin behind letters that belong to something else, such as a path. */
+  #isInBase64(part: string): boolean {
+    const shifts = part.length > SHIFTED_CHARACTERS_MAX ? [0] : [0, 1, 2, 3];
+    return shifts.some(shift => {
+      const plain = Buffer.from(part.slice(shift), 'base64').toString();
+      return NOT_TEXT.test(plain) ? this.#anywhere.has(plain) : this.#isIn(plain);
+    });
   }
 
   /** In addresses and forms, the parts that hold a value are hidden whole. */
   #hideEncoded(run: string): string {
     const isHidden = (part: string): boolean => {
-      const plain = part.replace(ENCODED, unescaped);
+      const plain = percentDecoded(part);
       return plain !== part && this.#isIn(plain);
     };
     if (!isHidden(run)) return run;

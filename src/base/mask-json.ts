@@ -2,13 +2,19 @@
 const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+|\s+/gs;
 
 /** Where a value stands: a member of an object, or an element of a list that has the name of the list. */
-export type JsonPlace = { isList: boolean; name: string; index: number; isHidden: boolean };
+export type JsonPlace = {
+  isList: boolean;
+  name: string;
+  index: number;
+  /** The name for which all that is in it is hidden; null when it is not. */
+  hiddenBy: string | null;
+};
 
 export type JsonMask = {
-  /** Whether the value at the innermost place is hidden, with all that is in it. Places begin with the outermost. */
-  hides(places: readonly JsonPlace[]): boolean;
-  /** What stands for a hidden value, as JSON: a string for a string, and whatever a reader expects for another one. */
-  hidden(json: string, places: readonly JsonPlace[]): string;
+  /** The name for which the value at the innermost place is hidden, with all that is in it; null for none. Places begin with the outermost. */
+  hiddenBy(places: readonly JsonPlace[]): string | null;
+  /** What stands for a value that is hidden for a name, as JSON: a string for a string, and whatever a reader expects for another one. */
+  hidden(json: string, name: string): string;
   /** What stands for a string that is not hidden. */
   text(value: string): string;
   /** What stands for the name of a member. */
@@ -42,16 +48,19 @@ export function maskJson(json: string, mask: JsonMask): string {
     const after = change(text);
     return after === text ? token : JSON.stringify(after);
   };
-  const value = (token: string): string => {
+  const hiddenHere = (): string | null => {
     const place = places.at(-1);
-    if (place !== undefined && (place.isHidden || mask.hides(places))) return mask.hidden(token, places);
+    return place === undefined ? null : (place.hiddenBy ?? mask.hiddenBy(places));
+  };
+  const value = (token: string): string => {
+    const hiddenBy = hiddenHere();
+    if (hiddenBy !== null) return mask.hidden(token, hiddenBy);
     if (token[0] === '"') return string(token, mask.text);
     return /^[-\d]/.test(token) ? mask.number(token) : token;
   };
   const open = (isList: boolean): void => {
-    const outer = places.at(-1);
-    const isHidden = outer !== undefined && (outer.isHidden || mask.hides(places));
-    places.push({ isList, name: outer?.name ?? '', index: 0, isHidden });
+    const hiddenBy = hiddenHere();
+    places.push({ isList, name: places.at(-1)?.name ?? '', index: 0, hiddenBy });
   };
   for (const [token] of json.matchAll(TOKENS)) {
     const place = places.at(-1);

@@ -1,9 +1,9 @@
-import { HiddenValues, MASKED, MASKED_MAIL } from './hidden-values.ts';
+import { HiddenValues, MASKED, MASKED_MAIL, percentDecoded } from './hidden-values.ts';
 import { isJson, type JsonMask, type JsonPlace, maskJson } from './mask-json.ts';
 
 /** Names of what carries credentials: fields of forms, members of JSON, columns; and headers. */
 const CREDENTIAL =
-  '[\\w-]{0,40}(?:api[-_]?key|[-_]key|(?:access|private|secret|signing)key|token|secret|passw(?:or)?d|passphrase|credential|signature|session[-_]?id|x[-_]session)[\\w-]{0,40}|pwd|sid|otp|pin(?:[-_]?code)?';
+  '[\\w-]{0,40}(?:api[-_]?key|[-_]key|(?:access|private|secret|signing)key|token|secret(?!ar)|passw(?:or)?d|passphrase|credential|signature|session[-_]?id|x[-_]session)[\\w-]{0,40}|pwd|sid|otp|pin(?:[-_]?code)?';
 /** Names of what is known of a person (docs/university.md "Fields"), in the spellings of JSON, columns and forms. */
 const PERSONAL =
   '(?:first|last|middle|full)[-_]?name|fio|patronymic|surname|birth[-_]?(?:date|day)|(?:mobile[-_]?)?phone(?:[-_]?number)?|e[-_]?mail|citizenship|nationality(?:[-_]?type)?|record[-_]?book(?:[-_]?number)?|passport[\\w-]{0,40}|snils|idp[-_]?accounts?[-_]?id';
@@ -19,12 +19,13 @@ const PARTS = new RegExp(
 );
 // A word of letters alone follows in sentences.
 const SCHEMES = /(?<![\w-])(bearer|basic)(\s{1,8})(?=[\w.~+/=-]*[\d=])([\w.~+/=-]{8,})/gi;
-const ADDRESSES = /(?<![a-z\d+.-])([a-z][a-z\d+.-]{0,31}:\/\/)[^\s/@"]{1,512}@/gi;
+const ADDRESSES = /(?<![a-z\d+.-])([a-z][a-z\d+.-]{0,31}:\/\/)([^\s/@"]{1,512})@/gi;
 const MAIL = /(?<![\p{L}\p{N}_.+%-])[\p{L}\p{N}_.+%-]{1,64}@[\p{L}\p{N}_-]{1,63}(?:\.[\p{L}\p{N}_-]{1,63}){1,8}/gu;
 
 const IS_HIDDEN = new RegExp(`^(?:${NAME})$`, 'i');
 /** A number under such a name is hidden, too; under others it is an id, a count, a time. */
-const IS_SECRET_NUMBER = /secret|passw(?:or)?d|pwd|otp|pin|phone|passport|snils|record[-_]?book/i;
+const IS_SECRET_NUMBER =
+  /(?:^|[-_])(?:secret|passw(?:or)?d|pwd|otp|pin(?:[-_]?code)?)(?:$|[-_])|password|phone|passport|snils|record[-_]?book/i;
 
 /** Whether what has this name is a credential or says something of a person. */
 export const isHiddenName = (name: string): boolean => IS_HIDDEN.test(name);
@@ -40,19 +41,36 @@ const NOTHING_KNOWN: Hiding = { known: new HiddenValues([]), onHidden() {} };
 
 const isMail = (text: string): boolean => text.replace(MAIL, '') === '' && text !== '';
 
+/** A JSON string without its quotes, which may not be whole, as it is meant. */
+function jsonUnescaped(text: string): string {
+  try {
+    return String(JSON.parse(`"${text}"`));
+  } catch {
+    return text;
+  }
+}
+
 function maskWords(text: string, onHidden: Hiding['onHidden']): string {
-  const hide = (value: string): string => {
+  const hide = (value: string, meant = value): string => {
     if (value === MASKED_MAIL || value === MASKED) return value;
-    onHidden(value);
-    return isMail(value) ? MASKED_MAIL : MASKED;
+    onHidden(meant);
+    return isMail(meant) ? MASKED_MAIL : MASKED;
+  };
+  /** The password of an address, behind a colon, or what stands for both. */
+  const inAddress = (scheme: string, user: string): string => {
+    if (user !== MASKED) onHidden(percentDecoded(user.slice(user.indexOf(':') + 1)));
+    return `${scheme}${MASKED}@`;
   };
   return text
-    .replace(MEMBERS, (_, name: string, value: string) => `"${name}":"${hide(value)}"`)
-    .replace(FIELDS, (_, name: string, value: string) => `${name}=${hide(value)}`)
+    .replace(MEMBERS, (_, name: string, value: string) => `"${name}":"${hide(value, jsonUnescaped(value))}"`)
+    .replace(FIELDS, (_, name: string, value: string) => {
+      onHidden(percentDecoded(value.replaceAll('+', ' ')));
+      return `${name}=${hide(value)}`;
+    })
     .replace(PARTS, (_, head: string, value: string) => `${head}${hide(value)}`)
     .replace(SCHEMES, (_, scheme: string, space: string, value: string) => `${scheme}${space}${hide(value)}`)
-    .replace(ADDRESSES, `$1${MASKED}@`)
-    .replace(MAIL, MASKED_MAIL);
+    .replace(ADDRESSES, (_, scheme: string, user: string) => inAddress(scheme, user))
+    .replace(MAIL, mail => hide(mail));
 }
 
 /** The name of a value: of the member it is, or of the list it is in. */
@@ -64,10 +82,13 @@ const memberName = (places: readonly JsonPlace[]): string => places.at(-1)?.name
  * @param nameOf the name of a value that decides whether it is hidden
  */
 export const jsonMask = (hiding: Hiding, nameOf: typeof memberName = memberName): JsonMask => ({
-  hides: places => isHiddenName(nameOf(places)),
-  hidden(json, places) {
+  hiddenBy(places) {
+    const name = nameOf(places);
+    return isHiddenName(name) ? name : null;
+  },
+  hidden(json, name) {
     if (json[0] !== '"') {
-      if (!IS_SECRET_NUMBER.test(nameOf(places)) || !/^[-\d]/.test(json)) return json;
+      if (!IS_SECRET_NUMBER.test(name) || !/^[-\d]/.test(json)) return json;
       hiding.onHidden(json);
       return '0';
     }
@@ -80,12 +101,24 @@ export const jsonMask = (hiding: Hiding, nameOf: typeof memberName = memberName)
   number: json => (hiding.known.hide(json) === json ? json : '0'),
 });
 
+const BOM = '\ufeff';
+
+/** Lines of JSON, each a value. */
+const isJsonLines = (text: string): boolean =>
+  text.includes('\n') && text.split('\n').every(line => line.trim() === '' || isJson(line));
+
 /**
  * Takes credentials, what is known of persons, passwords of addresses and mail addresses out of a text that others have
  * worded: JSON of what came and went, a form, or words.
  */
 export function maskText(text: string, hiding: Hiding = NOTHING_KNOWN): string {
+  if (text.startsWith(BOM)) return BOM + maskText(text.slice(1), hiding);
   if (isJson(text)) return maskJson(text, jsonMask(hiding));
+  if (isJsonLines(text))
+    return text
+      .split('\n')
+      .map(line => (line.trim() === '' ? line : maskJson(line, jsonMask(hiding))))
+      .join('\n');
   return maskWords(hiding.known.hide(text), hiding.onHidden);
 }
 

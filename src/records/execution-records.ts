@@ -149,8 +149,22 @@ export class ExecutionRecords {
       recording.bytes <= LIMITS.recordingBytesMax &&
       this.#backlog.length <= RECORDING_BACKLOG_MAX &&
       this.#allowance.take(record.pluginId, record.startedAt, recording.bytes);
-    this.#backlog.push({ ...record, log: this.#withinHour(record), recording: isKept ? recording.pack() : null });
+    this.#backlog.push({
+      ...record,
+      log: this.#withinHour(record),
+      recording: isKept ? this.#packed(recording) : null,
+    });
     this.#timer ??= setTimeout(() => this.#flushSoon(), FLUSH_MS);
+  }
+
+  /** What a caller has sent fails no execution: then there is a record without a recording. */
+  #packed(recording: EndedRecording): Buffer | null {
+    try {
+      return recording.pack();
+    } catch (error) {
+      this.#onError(error, 0);
+      return null;
+    }
   }
 
   /**
@@ -377,14 +391,17 @@ export async function eraseCaller(client: Queryable, userId: number): Promise<nu
  * @returns how many
  */
 export async function removeRecordings(db: Queryable, ageMs: number): Promise<number> {
-  const { rowCount } = await db.query(
+  return await removeInBatches(
+    db,
     `UPDATE execution_records r SET recording = NULL
-     FROM (SELECT id, started_at, row_number() OVER newest AS nth, sum(octet_length(recording)) OVER newest AS bytes
-           FROM execution_records WHERE recording IS NOT NULL
-           WINDOW newest AS (PARTITION BY plugin_id ORDER BY id DESC)) k
-     WHERE r.id = k.id AND r.started_at = k.started_at
-       AND (k.nth > $1 OR k.bytes > $2 OR k.started_at < now() - $3 * interval '1 ms')`,
+     FROM (SELECT e.id, e.started_at FROM execution_records e
+           JOIN (SELECT id, started_at, row_number() OVER newest AS nth, sum(octet_length(recording)) OVER newest AS bytes
+                 FROM execution_records WHERE recording IS NOT NULL
+                 WINDOW newest AS (PARTITION BY plugin_id ORDER BY id DESC)) k USING (id, started_at)
+           WHERE k.nth > $1 OR k.bytes > $2 OR k.started_at < now() - $3 * interval '1 ms'
+           -- A person may be erased meanwhile, and another host does the same.
+           ORDER BY e.id LIMIT $4 FOR UPDATE OF e SKIP LOCKED) o
+     WHERE r.id = o.id AND r.started_at = o.started_at`,
     [LIMITS.recordingsPerPlugin, LIMITS.recordingBytesPerPlugin, ageMs],
   );
-  return rowCount ?? 0;
 }

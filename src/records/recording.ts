@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
 import { HOST_ERROR } from '../abi/host-functions.ts';
 import { type HostArgument, type HostResult, hostError } from '../abi/host-result.ts';
-import { HiddenValues, MASKED } from '../base/hidden-values.ts';
+import { HiddenValues, MASKED, MASKED_MAIL } from '../base/hidden-values.ts';
 import { LIMITS } from '../base/limits.ts';
 import { isJson, type JsonPlace, maskJson } from '../base/mask-json.ts';
 import { type Hiding, jsonMask, maskHeaders, maskText } from '../base/mask-text.ts';
@@ -24,17 +24,22 @@ const SECRET_CHARACTERS_MIN = 4;
 /** Shorter values of cookies are settings, such as a language. */
 const COOKIE_CHARACTERS_MIN = 8;
 /** Each is searched in the whole recording. */
-const FOUND_MAX = 1000;
+const FOUND_MAX = 2000;
 
 /** Bytes as text with a character for each, so that they come back as they were. */
 const bytesText = (bytes: Uint8Array | string): string => Buffer.from(bytes).toString('latin1');
+
+/** Of a cookie that is set, what says how long and where it counts. */
+const COOKIE_ATTRIBUTE = /^(?:path|domain|max-age|expires|samesite|priority)$/i;
 
 /** What a program takes out of a hidden value: the token after its scheme, the password of Basic, values of cookies. */
 function partsOf(value: string): string[] {
   const [, scheme = '', token = ''] = /^(\w+)\s+(\S+)$/.exec(value) ?? [];
   const basic = scheme.toLowerCase() === 'basic' ? Buffer.from(token, 'base64').toString() : '';
-  const cookies = [...value.matchAll(/(?<=^|;\s{0,8})[^=;\s]+=([^;]*)/g)].map(([, cookie = '']) => cookie);
-  return [token, basic.slice(basic.indexOf(':') + 1), ...cookies.filter(c => c.length >= COOKIE_CHARACTERS_MIN)];
+  const cookies = [...value.matchAll(/(?<=^|;\s{0,8})([^=;\s]+)=([^;]*)/g)]
+    .filter(([, name = '', cookie = '']) => !COOKIE_ATTRIBUTE.test(name) && cookie.length >= COOKIE_CHARACTERS_MIN)
+    .map(([, , cookie = '']) => cookie);
+  return [token, basic.slice(basic.indexOf(':') + 1), ...cookies];
 }
 
 /** Takes secrets and personal data out of values: as the support bundle does, and what the configuration keeps secret. */
@@ -51,8 +56,8 @@ export class Masker {
     this.#secrets = secrets.filter(secret => secret.length >= SECRET_CHARACTERS_MIN);
     this.#values = [...values];
     const onHidden = (value: string): void => {
-      if (value.includes(MASKED)) return;
-      for (const part of [value, ...partsOf(value)]) if (part !== '') this.found.add(part);
+      for (const part of [value, ...partsOf(value)])
+        for (const text of part.split(MASKED)) if (text !== '' && text !== MASKED_MAIL) this.found.add(text);
     };
     this.#hiding = { known: new HiddenValues(this.#secrets, this.#values), onHidden };
     this.#hidingBytes = {
@@ -82,7 +87,10 @@ export class Masker {
 
   value(value: HostArgument): RecordedValue {
     if (typeof value === 'number') return value;
-    if (typeof value === 'bigint') return { int64: String(BigInt.asIntN(64, value)) };
+    if (typeof value === 'bigint') {
+      const digits = String(BigInt.asIntN(64, value));
+      return { int64: this.#hiding.known.hide(digits) === digits ? digits : '0' };
+    }
     if (typeof value === 'string') return this.text(value);
     const text = textOf(value);
     return text === null ? { base64: this.#bytes(value) } : this.text(text);
@@ -105,10 +113,14 @@ export const recordedBytes = (value: RecordedValue): Uint8Array => {
 /** Values of several keys, which travel in base64: what they hide is masked in them. */
 function maskMany(text: string, masker: Masker): string {
   const values: Record<string, string | null> = JSON.parse(text);
-  const masked = Object.entries(values).map(([key, value]) => [
-    masker.text(key),
-    value === null ? null : Buffer.from(recordedBytes(masker.value(Buffer.from(value, 'base64')))).toString('base64'),
-  ]);
+  const masked = new Map<string, string | null>();
+  for (const [key, value] of Object.entries(values)) {
+    const name = masker.text(key);
+    const content =
+      value === null ? null : Buffer.from(recordedBytes(masker.value(Buffer.from(value, 'base64')))).toString('base64');
+    // Keys that differ in what is hidden stay apart.
+    masked.set(masked.has(name) ? `${name} ${masked.size}` : name, content);
+  }
   return JSON.stringify(Object.fromEntries(masked));
 }
 
@@ -213,7 +225,7 @@ export class Recording {
       version: plugin.version,
       module_sha256: plugin.sha256,
       trigger,
-      event: masker.text(event),
+      event: withKind(masker.text(event), event),
       body: this.#of.body === null ? null : masker.value(this.#of.body),
       config: Object.fromEntries(config),
       // A call as it is kept: of most executions nothing is kept, so it is made at the end.
@@ -238,6 +250,15 @@ export class Recording {
       },
     };
   }
+}
+
+const kindShape = z.looseObject({ kind: z.string() });
+
+/** A masked event with the kind it had: a replay begins by it. */
+function withKind(masked: string, event: string): string {
+  const [before, after] = [event, masked].map(text => kindShape.safeParse(isJson(text) ? JSON.parse(text) : null));
+  if (before?.success !== true || after?.success !== true || before.data.kind === after.data.kind) return masked;
+  return JSON.stringify({ ...after.data, kind: before.data.kind });
 }
 
 const page = z.object({

@@ -87,6 +87,19 @@ t.test('a recording beyond the allowance of the hour is not packed, and its reco
   t.equal(packed, many);
 });
 
+t.test('a recording that cannot be packed ends nothing: its record is kept without it', async t => {
+  const errors: string[] = [];
+  const records = new ExecutionRecords(db, error => errors.push(String(error)));
+  const pack = (): Buffer => {
+    throw new Error('too much');
+  };
+  records.append({ ...RECORD, requestId: 'unpacked' }, { bytes: 1, pack });
+  await records.flush();
+  const { rows } = await db.query("SELECT recording FROM execution_records WHERE request_id = 'unpacked'");
+  t.same(rows, [{ recording: null }]);
+  t.same(errors, ['Error: too much']);
+});
+
 t.test('the oldest recordings of a plugin go when it has more than its share, and all that are too old', async t => {
   const day = 86_400_000;
   const add = (pluginId: string, bytes: number, count: number, age = '1 hour'): Promise<unknown> =>

@@ -151,7 +151,6 @@ t.test('what a plugin takes out of a hidden value is hidden, too', t => {
       .replace(/(?:%[\dA-F]{2})+/g, part => decodeURIComponent(part))
       .replace(/\\+u([\da-f]{4})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
     t.notOk(opened.includes(hidden), hidden);
-    t.match(text, '(hidden)', 'and it was searched');
   }
   t.end();
 });
@@ -183,15 +182,15 @@ t.test('a short value is hidden as a word, a column by its name, and a field of 
   const form =
     '--b\r\nContent-Disposition: form-data; name="password"\r\n\r\ncorrect-horse\r\n' +
     '--b\r\nContent-Disposition: form-data; name="note"\r\n\r\nkept\r\n--b--\r\n';
-  const recording = recordingOf({ query: { pin: 'ok' } }, form);
-  recording.add('kv_get', ['{"ok":"ok","book":"books"}'], { code: 0 });
+  const recording = recordingOf({ query: { pin: 'axe' } }, form);
+  recording.add('kv_get', ['{"axe":"axe","maxed":"axes"}'], { code: 0 });
   recording.add('sql_query', [1, 'SELECT', '[]', 1], {
     code: 0,
     data: '{"columns":[{"name":"n","type":"int8"},{"name":"phone","type":"int8"}],"rows":[[5,79161234567]],"cursor":null}',
   });
   const { body, calls } = recordedExecution.parse(JSON.parse(String(recording.pack(OUTCOME, 200))));
   t.equal(body, form.replace('correct-horse', '(hidden)'));
-  t.equal(calls[0]?.arguments[0], '{"ok":"(hidden)","book":"books"}', 'the name of a member stays');
+  t.equal(calls[0]?.arguments[0], '{"axe":"(hidden)","maxed":"axes"}', 'the name of a member stays');
   t.match(calls[1]?.data, '"rows":[[5,0]]');
   t.end();
 });
@@ -199,26 +198,81 @@ t.test('a short value is hidden as a word, a column by its name, and a field of 
 t.test('nothing is recorded of an execution that hides more values than can be searched', t => {
   const people = (count: number): string =>
     JSON.stringify(Array.from({ length: count }, (_, k) => ({ last_name: `name of ${k}` })));
-  t.not(recordingOf({}, people(999)).pack(OUTCOME, 200), null);
-  t.equal(recordingOf({}, people(1000)).pack(OUTCOME, 200), null);
+  t.not(recordingOf({}, people(1999)).pack(OUTCOME, 200), null);
+  t.equal(recordingOf({}, people(2000)).pack(OUTCOME, 200), null);
   t.end();
 });
 
-t.test('hidden values do not make the search slow', t => {
-  const cases: Array<[value: (k: number) => string, text: string]> = [
-    [k => 'a'.repeat(1 + (k % 200)) + k, 'a'],
-    [k => ' '.repeat(8 + (k % 100)) + k, ' +'],
-    [k => '\\'.repeat(8 + (k % 50)) + k, '\\'],
-    [k => `v ${k} " /ü`, '1,'],
+t.test('hidden values of any length and kind are searched in a time that grows with the text alone', t => {
+  const cases: Array<[value: (k: number) => string, count: number, text: string]> = [
+    [k => 'a'.repeat(1 + (k % 200)) + k, 900, 'a'],
+    [k => `${'a'.repeat(16_000)}b${'a'.repeat(k)}`, 3, 'a'],
+    [k => ' '.repeat(8 + (k % 100)) + k, 900, ' +'],
+    [k => '\\'.repeat(8 + (k % 50)) + k, 900, '\\'],
+    [k => `v ${k} " /ü`, 900, '1,'],
+    [k => `data:image/png;base64,${'QUJD/+'.repeat(10_000)}${k}`, 2, 'QUJD'],
   ];
-  for (const [value, text] of cases) {
-    const body = JSON.stringify([
-      Array.from({ length: 500 }, (_, k) => ({ token: value(k) })),
-      text.repeat(2 ** 17 / text.length),
-    ]);
-    // With patterns that can match in several ways, one of these takes minutes.
-    t.type(recordingOf({}, body).pack(OUTCOME, 200), Buffer);
+  for (const [value, count, text] of cases) {
+    const people = Array.from({ length: count }, (_, k) => ({ token: value(k) }));
+    const body = JSON.stringify([people, text.repeat(2 ** 18 / text.length)]);
+    // One pattern for all of them throws for the third and last, and takes minutes for others.
+    const packed = String(recordingOf({}, body).pack(OUTCOME, 200));
+    t.notOk(packed.includes(value(1).slice(0, 100)), value(1).slice(0, 30));
   }
+  t.end();
+});
+
+t.test('what hides other things than values by their names leaves the rest of the recording readable', t => {
+  const event = {
+    method: 'GET',
+    path: '/plugins/foo/login',
+    headers: { host: 'lk.example.org' },
+    auth: { user_id: 42 },
+  };
+  const body = {
+    ...{ pin: 42, patronymic: 'n/a', phone: '--', token_type: 'bearer', has_password: 'yes', otp: 'messenger' },
+    ...{ secretary: 'Ivanova', mapping_key: 7 },
+  };
+  const recording = recordingOf(event, JSON.stringify(body));
+  recording.add('kv_set', ['application/atom+xml -- yes, bearer of 42', 7, 0], { code: 0 });
+  const headers = 'Set-Cookie\0sid=x; Domain=lk.example.org; Path=/plugins/foo; Max-Age=86400000\0';
+  const packed = recordedExecution.parse(JSON.parse(String(recording.pack({ ...OUTCOME, headers }, 200))));
+  t.same(JSON.parse(packed.event), { kind: 'http', ...event });
+  t.equal(packed.calls[0]?.arguments[0], 'application/atom+xml -- yes, bearer of 42');
+  t.match(JSON.parse(String(packed.body)), { pin: 0, secretary: 'Ivanova', mapping_key: 7 });
+  t.end();
+});
+
+t.test('what is sent in another form than JSON is hidden as it is meant', t => {
+  const cases: Array<[body: string, meant: string, masked: string]> = [
+    ['last_name=%D0%9A%D1%83%D0%B7%D0%BD%D0%B5%D1%86%D0%BE%D0%B2%D0%B0', 'Кузнецова', 'last_name=(hidden)'],
+    ['full_name=Ivan+Petrovich&n=1', 'Ivan Petrovich', 'full_name=(hidden)&n=1'],
+    ['to=ada%40example.org', 'ada@example.org', 'to=(hidden)'],
+    ['{"phone":79161234567}\n{"phone":79160000000}\n', '79161234567', '{"phone":0}\n{"phone":0}\n'],
+    ['\ufeff{"phone":79161234567}', '79161234567', '\ufeff{"phone":0}'],
+    ['{"passport":{"series":4510,"number":123456}}', '123456', '{"passport":{"series":0,"number":0}}'],
+    ['see postgres://me:s3cretpass@db/x', 's3cretpass', 'see postgres://(hidden)@db/x'],
+    ['said "last_name":"\\u041a\\u0443\\u0437"', 'Куз', 'said "last_name":"(hidden)"'],
+  ];
+  for (const [body, meant, masked] of cases) {
+    const recording = recordingOf({ query: { to: body.includes('%40') ? 'ada@example.org' : '' } }, body);
+    recording.add('kv_set', [`of ${meant}.`, Buffer.from(`u:${meant}`), 0], { code: 0 });
+    const packed = recordedExecution.parse(JSON.parse(String(recording.pack(OUTCOME, 200))));
+    t.equal(packed.body, masked);
+    t.notMatch(JSON.stringify(packed.calls), meant, meant);
+  }
+  t.end();
+});
+
+t.test('values that are hidden do not make one of several keys', t => {
+  const recording = recordingOf({});
+  const of = (text: string): string => Buffer.from(text).toString('base64');
+  recording.add('kv_get_many', ['[]'], {
+    code: 0,
+    data: JSON.stringify({ 'u:ada@a.example': of('1'), 'u:bob@a.example': of('2') }),
+  });
+  const { calls } = recordedExecution.parse(JSON.parse(String(recording.pack(OUTCOME, 200))));
+  t.same(Object.values(JSON.parse(String(calls[0]?.data))), [of('1'), of('2')]);
   t.end();
 });
 
