@@ -1,15 +1,18 @@
-/** What a program that panics writes before it ends, and how the trace of Go names a place. */
+/** How the trace of a Go program names a place. */
 const PLACE = /^\t(\S+):(\d+)/gm;
-/** Files of a Go program that are not the author's: those of the language and of the kit. */
-const NOT_OF_AUTHOR = /^(?:runtime|internal|reflect|sync|fmt|errors|strconv|strings|pluginhost)\/|^_cgo/;
 
-/** A panic in one line, with the place in the author's sources. */
-function panicIn(text: string): string {
-  const [first = ''] = text.trim().split('\n');
-  const own = [...text.matchAll(PLACE)].find(([, file = '']) => !NOT_OF_AUTHOR.test(file));
-  return own === undefined
-    ? `it ended at its start: ${first}`
-    : `${own[1]?.replace(/^.*\//, '')}:${own[2]}: it ended at its start: ${first}`;
+/**
+ * A panic in one line, with the first place in the author's sources; null when the text says of none.
+ *
+ * @param own names of the author's files
+ */
+function panicIn(text: string, own: ReadonlySet<string>): string | null {
+  const at = Math.max(text.lastIndexOf('panic: '), text.lastIndexOf('fatal error: '));
+  if (at < 0) return null;
+  const [first = ''] = text.slice(at).split('\n');
+  const names = [...text.slice(at).matchAll(PLACE)].map(([, file = '', line]) => [file.replace(/^.*\//, ''), line]);
+  const place = names.find(([file = '']) => own.has(file));
+  return `${place === undefined ? '' : `${place.join(':')}: `}it ended at its start: ${first}`;
 }
 
 const STDERR = 2;
@@ -20,10 +23,11 @@ const DONE = 0;
  * Asks a module for its manifest, as a build does: runs its start and `plugin_describe` with every host function denied.
  *
  * @param bytes a module without a manifest section
+ * @param own names of the author's files, for the place of a panic
  * @returns the manifest that `plugin_describe` hands to `output`, as JSON
  * @throws Error with the text of `fail`, or when the module declares nothing
  */
-export async function describeModule(bytes: Uint8Array): Promise<string> {
+export async function describeModule(bytes: Uint8Array, own: ReadonlySet<string> = new Set()): Promise<string> {
   const module = new WebAssembly.Module(new Uint8Array(bytes));
   let memory: WebAssembly.Memory | null = null;
   let manifest = '';
@@ -45,7 +49,7 @@ export async function describeModule(bytes: Uint8Array): Promise<string> {
   const needsWasi = imports.some(i => i.module !== 'plugin_host');
   const wasi = needsWasi ? new (await import('node:wasi')).WASI({ version: 'preview1' }) : null;
   let said = '';
-  const own = {
+  const wasiOfBuild = {
     fd_write(fd: number, at: number, count: number, written: number): number {
       if (memory === null) return DONE;
       const view = new DataView(memory.buffer);
@@ -63,7 +67,7 @@ export async function describeModule(bytes: Uint8Array): Promise<string> {
     },
   };
   const instance = new WebAssembly.Instance(module, {
-    wasi_snapshot_preview1: { ...wasi?.wasiImport, ...own },
+    wasi_snapshot_preview1: { ...wasi?.wasiImport, ...wasiOfBuild },
     plugin_host: Object.fromEntries(names.map(({ name }) => [name, host[name] ?? deny])),
   });
   const { exports } = instance;
@@ -74,8 +78,13 @@ export async function describeModule(bytes: Uint8Array): Promise<string> {
     else if (typeof exports._initialize === 'function') exports._initialize();
     if (typeof exports.plugin_describe === 'function') exports.plugin_describe();
   } catch (error) {
-    throw said === '' ? error : new Error(panicIn(said), { cause: error });
+    const panic = panicIn(said, own);
+    if (panic !== null) throw new Error(panic, { cause: error });
+    throw said === ''
+      ? error
+      : new Error(`${error instanceof Error ? error.message : error}; it wrote: ${said.trim()}`);
   }
+  process.stderr.write(said);
   if (manifest === '')
     throw new Error('the module declares no plugin: nothing in its sources registers one with the kit');
   return manifest;

@@ -47,6 +47,8 @@ const NEXT = 'next';
 const TEXT_CHARS = 4000;
 /** What one execution sends of what waits. */
 const SENT_AT_ONCE = 20;
+/** What one execution sends of what waits in one round, and when it begins no further round: it has five seconds. */
+const ROUNDS_MS = 1500;
 const SENDING = 'sending';
 /** An execution that ends in the middle holds up the others no longer than this. */
 const SENDING_SECONDS = 10;
@@ -90,7 +92,8 @@ function relay(ctx: Context, event: Event): number {
   const place = String(ctx.KVIncrement(NEXT)).padStart(15, '0');
   ctx.KVSet(WAITING + place, JSON.stringify(event));
   // One execution sends at a time. What came while it sent, and was left to it, it sends in the next round.
-  for (let isSent = true; isSent && ctx.KVSetIfAbsent(SENDING, '', SENDING_SECONDS).written; ) {
+  const until = Date.now() + ROUNDS_MS;
+  for (let isSent = true; isSent && Date.now() < until && ctx.KVSetIfAbsent(SENDING, '', SENDING_SECONDS).written; ) {
     isSent = sendWaiting(ctx);
     ctx.KVDelete(SENDING);
     if (ctx.KVList(WAITING, '', 1).keys.length === 0) break;

@@ -91,14 +91,14 @@ function allSlots(ctx: Context): Array<{ time: string; user: string | null }> {
 }
 
 /**
- * A booking is written twice: the claim of the user says which slot, and the slot says which user. Both end with the request
- * that made them, so that no two bookings are the same.
+ * A booking is written twice: the claim of the user says which slot, and the slot says which user. Both end with the same mark,
+ * which no other booking has.
  */
-const marked = (ctx: Context, what: string | bigint): string => `${what} ${ctx.RequestID}`;
+const marked = (what: string | bigint, mark: string): string => `${what} ${mark}`;
 /** The slot of a claim, or the user of a slot; null for none. */
 const partOf = (text: string | null): string | null =>
   text === null || text === FREE ? null : (text.split(' ')[0] ?? null);
-/** The request that made it. */
+/** The mark of a booking. */
 const markOf = (text: string): string => text.split(' ')[1] ?? '';
 
 function slots(ctx: Context): void {
@@ -138,17 +138,18 @@ const unclaim = (ctx: Context, user: bigint, text: string): boolean =>
  */
 function book(ctx: Context, user: bigint, time: string): void {
   const seconds = keptSeconds(time);
-  const own = marked(ctx, time);
+  const mark = crypto.randomUUID();
+  const own = marked(time, mark);
   const mine = claim(ctx, user, own, seconds);
   if (!mine.written) return ctx.JSON(409, { error: `you have booked ${partOf(mine.present)}; give it up first` });
-  const taken = ctx.KVCompareAndSet(slotKey(time), FREE, marked(ctx, user), seconds);
+  const taken = ctx.KVCompareAndSet(slotKey(time), FREE, marked(user, mark), seconds);
   if (!taken.written) {
     unclaim(ctx, user, own);
     if (taken.present === null) return ctx.JSON(404, { error: `there is no slot at ${time}` });
     return ctx.JSON(409, { error: `the slot at ${time} is taken` });
   }
   if (ctx.KVCompareAndSet(userKey(user), own, own, seconds).written) return ctx.JSON(201, { yours: time });
-  ctx.KVCompareAndSet(slotKey(time), marked(ctx, user), FREE, seconds);
+  ctx.KVCompareAndSet(slotKey(time), marked(user, mark), FREE, seconds);
   ctx.JSON(409, { error: `you gave up ${time} meanwhile` });
 }
 
@@ -165,7 +166,7 @@ function giveUp(ctx: Context, user: bigint, time: string): void {
 /** Frees a slot whose claim is gone, also when an execution has ended between the two. */
 function freeUnclaimed(ctx: Context, user: bigint, time: string, slot: string): boolean {
   const claimed = ctx.KVGet(userKey(user));
-  if (claimed !== null && markOf(claimed) === markOf(slot)) return false;
+  if (claimed !== null && partOf(claimed) === time && markOf(claimed) === markOf(slot)) return false;
   return ctx.KVCompareAndSet(slotKey(time), slot, FREE, keptSeconds(time)).written;
 }
 

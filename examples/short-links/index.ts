@@ -96,10 +96,15 @@ function make(ctx: Context, user: i64): void {
   if (!isAddress(url)) return error(ctx, 400, "url must be an address like https://example.org/page, escaped where it must be");
   const link = user.toString() + " " + url;
   let claimed = ctx.KVSetIfAbsent(linkKey(name), link);
-  if (claimed.ok && !claimed.value.written && claimed.value.present == REMOVED)
+  while (claimed.ok && !claimed.value.written && claimed.value.present == REMOVED) {
     claimed = ctx.KVCompareAndSet(linkKey(name), REMOVED, link);
+    // What stood for a removed link may have gone in between: then the name is free.
+    if (claimed.ok && !claimed.value.written && claimed.value.present === null) claimed = ctx.KVSetIfAbsent(linkKey(name), link);
+  }
   if (!claimed.ok) return ctx.Fail(claimed.error!);
   if (!claimed.value.written) return error(ctx, 409, "the name " + name + " is taken");
+  // Of the link that had the name before.
+  ctx.KVDelete(countKey(name));
   const kept = ctx.KVSet(mineKey(user, name), "");
   if (kept !== null) return ctx.Fail(kept);
   ctx.JSON(201, obj().str("name", name).str("url", url));
@@ -138,11 +143,15 @@ function remove(ctx: Context): void {
   if (!found.ok) return ctx.Fail(found.error!);
   const link = found.value;
   if (link === null || !link!.startsWith(auth.UserID.toString() + " ")) return error(ctx, 404, "you have no link " + name);
-  // Only this very link: after a removal by another request the name may be another user's.
-  const gone = ctx.KVCompareAndSet(linkKey(name), link!, REMOVED, 1);
-  if (!gone.ok) return ctx.Fail(gone.error!);
-  if (!gone.value.written) return error(ctx, 404, "you have no link " + name);
   ctx.KVDelete(countKey(name));
   ctx.KVDelete(mineKey(auth.UserID, name));
+  // Only this very link: after a removal by another request the name may be that of another link.
+  const gone = ctx.KVCompareAndSet(linkKey(name), link!, REMOVED, 1);
+  if (!gone.ok) return ctx.Fail(gone.error!);
+  if (!gone.value.written) {
+    const now = gone.value.present;
+    if (now !== null && now!.startsWith(auth.UserID.toString() + " ")) ctx.KVSet(mineKey(auth.UserID, name), "");
+    return error(ctx, 404, "the link " + name + " was removed meanwhile");
+  }
   ctx.SetHTTPResponse(204, "{}", "");
 }

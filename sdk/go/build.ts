@@ -17,6 +17,17 @@ const run = promisify(execFile);
 /** The oldest Go that exports functions of WebAssembly. */
 const WANTED = [1, 24] as const;
 
+const hasText = (error: unknown): error is { stderr: string } =>
+  typeof error === 'object' && error !== null && 'stderr' in error && typeof error.stderr === 'string';
+
+/** What the compiler says, without the lines that name packages. */
+const mistakes = (text: string): string =>
+  text
+    .split('\n')
+    .filter(line => line !== '' && !line.startsWith('#'))
+    .map(line => line.replace(/^\.\//, ''))
+    .join('\n');
+
 /**
  * @param folder of the plugin: its go.mod may ask for another Go than the one of the machine
  * @returns the root of the Go that builds it
@@ -24,6 +35,7 @@ const WANTED = [1, 24] as const;
 async function goRoot(folder: string): Promise<string> {
   const { stdout } = await run('go', ['env', 'GOROOT', 'GOVERSION', 'GOMODCACHE'], { cwd: folder }).catch(
     (error: unknown) => {
+      if (hasText(error) && error.stderr !== '') throw new OperatorError(mistakes(error.stderr));
       throw new OperatorError(
         `Go is not installed (go ${WANTED.join('.')} or newer is needed, from https://go.dev/dl): ${messageOf(error)}`,
       );
@@ -40,17 +52,6 @@ async function goRoot(folder: string): Promise<string> {
     );
   return root;
 }
-
-const hasText = (error: unknown): error is { stderr: string } =>
-  typeof error === 'object' && error !== null && 'stderr' in error && typeof error.stderr === 'string';
-
-/** What the compiler says, without the lines that name packages. */
-const mistakes = (text: string): string =>
-  text
-    .split('\n')
-    .filter(line => line !== '' && !line.startsWith('#'))
-    .map(line => line.replace(/^\.\//, ''))
-    .join('\n');
 
 /**
  * @param input path of a file of the plugin's package
@@ -84,7 +85,8 @@ export async function buildPlugin(input: string): Promise<{ module: Uint8Array; 
       throw new Error(hasText(error) && error.stderr !== '' ? mistakes(error.stderr) : messageOf(error));
     });
     const built = fs.readFileSync(out);
-    const manifest = await describeModule(built);
+    const own = fs.readdirSync(source, { recursive: true, encoding: 'utf8' }).filter(file => file.endsWith('.go'));
+    const manifest = await describeModule(built, new Set(own.map(file => path.basename(file))));
     return {
       module: withCustomSection(built, 'plugin.manifest', new TextEncoder().encode(manifest)),
       warnings: sourceWarnings(source, 'go', manifest),

@@ -98,8 +98,8 @@ async function bundle(input: string, root: string): Promise<Bundle> {
         if (pluginData === LOOKED_UP) return undefined;
         const found = await build.resolve(name, { importer, kind, resolveDir, pluginData: LOOKED_UP });
         if (found.errors.length === 0) return found;
-        // What is required may never be called: libraries ask for a module of Node where there is one.
-        if (kind === 'require-call') return { path: name, namespace: 'absent' };
+        // Libraries ask for a module of Node where there is one, and may never call what needs it.
+        if (kind === 'require-call' && packageOf(importer) !== undefined) return { path: name, namespace: 'absent' };
         return { errors: [{ text: absent(name) }] };
       });
       build.onLoad({ filter: /.*/, namespace: 'absent' }, ({ path: name }) => ({

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
-import { HOST_ERROR, type HostFunction } from '../abi/host-functions.ts';
+import { HOST_ERROR, HOST_FUNCTION_BY_NAME, type HostFunction } from '../abi/host-functions.ts';
 import { type HostArgument, type HostResult, hostError } from '../abi/host-result.ts';
 import { ENTRY } from '../abi/shared-layout.ts';
 import { OperatorError } from '../base/errors.ts';
@@ -60,6 +60,9 @@ export type Replay = {
   outcome: ExecutionOutcome;
 };
 
+/** Functions that change keys, and answer nothing of them. */
+const CHANGES_KEYS: ReadonlySet<string> = new Set(['kv_set', 'kv_update', 'kv_delete']);
+
 const DIFFERENCES_MAX = 20;
 /** Differences whose place is looked for: each takes another run. */
 const PLACES_MAX = 5;
@@ -81,7 +84,11 @@ export const answerStatus = ({ status }: ExecutionOutcome): number => (status ==
 type Difference = { text: string; call: number | null };
 
 /** Answers calls that the recording knows nothing of. */
-type Beyond = (row: HostFunction, args: readonly HostArgument[]) => HostResult | Promise<HostResult>;
+type Beyond = {
+  answer(row: HostFunction, args: readonly HostArgument[]): HostResult | Promise<HostResult>;
+  /** Takes note of what a call that the recording answers has stored or read: later ones may ask for it again. */
+  note(name: string, args: readonly HostArgument[], then: RecordedCall): void;
+};
 
 /** A host call of this run. `at`: index of the recorded call that answered it; null: none did. */
 type Asked = { at: number | null; name: string; args: readonly RecordedValue[]; how: string };
@@ -114,6 +121,8 @@ class Player {
   /** Recorded calls that have answered one. */
   readonly #used = new Set<number>();
   readonly #asked: Asked[] = [];
+  /** Host calls of this run, the refused one included. */
+  #made = 0;
   /** The recorded call behind the one that answered last. */
   #next = 0;
   readonly #refused: number | null;
@@ -156,18 +165,20 @@ class Player {
 
   answer(row: HostFunction, values: readonly HostArgument[]): HostResult | Promise<HostResult> {
     const { name } = row;
-    if (this.#asked.length + 1 === this.#refused) return hostError(HOST_ERROR.unavailable, REFUSED);
+    this.#made++;
+    if (this.#made === this.#refused) return hostError(HOST_ERROR.unavailable, REFUSED);
     const args = values.map(value => this.masked(value));
     const at = this.#find(name, args);
     const how = at === null && this.#beyond !== null ? AS_IN_A_TEST : '';
     this.#asked.push({ at, name, args, how });
     const then = at === null ? undefined : this.#calls[at];
     if (at === null || then === undefined) {
-      if (this.#beyond !== null) return this.#beyond(row, values);
+      if (this.#beyond !== null) return this.#beyond.answer(row, values);
       return hostError(HOST_ERROR.unavailable, `the recording has no answer to ${name} here`);
     }
     this.#used.add(at);
     this.#next = at + 1;
+    this.#beyond?.note(name, values, then);
     return {
       code: then.code,
       ...(then.data === null ? {} : { data: recordedBytes(then.data) }),
@@ -217,8 +228,11 @@ class Player {
         const before = call !== undefined && isInItsPlace ? callText(call.function, call.arguments) : then;
         found.push({ text: `host call ${next + 1}: then ${before}, now ${now}`, call: k + 1 });
         if (isInItsPlace) next++;
-      } else if (at < next) found.push({ text: `host call ${at + 1}: ${now} is made later than then`, call: k + 1 });
-      else {
+      } else if (at < next) {
+        const then = this.#calls[at]?.arguments ?? [];
+        const before = this.#arguments[at] === JSON.stringify(args) ? '' : `, and was ${callText(name, then)}`;
+        found.push({ text: `host call ${at + 1}: ${now} is made later than then${before}`, call: k + 1 });
+      } else {
         notMade(at);
         next = at + 1;
         const then = this.#calls[at]?.arguments ?? [];
@@ -265,7 +279,21 @@ class Rerun {
   #beyond(): Beyond {
     const host = new MemoryHost();
     const permissions = new Set(permissionsOf(this.#sandbox.manifest));
-    return (row, args) => answerCall(host, row, args, { kind: 'http', user: null, permissions, replies: [] });
+    const answer: Beyond['answer'] = (row, args) =>
+      answerCall(host, row, args, { kind: 'http', user: null, permissions, replies: [] });
+    return {
+      answer,
+      note(name, args, then) {
+        const row = HOST_FUNCTION_BY_NAME.get(name);
+        const set = HOST_FUNCTION_BY_NAME.get('kv_set');
+        if (row === undefined || set === undefined || then.code < 0) return;
+        if (CHANGES_KEYS.has(name)) void answer(row, args);
+        const [key = ''] = args;
+        // What it read is there, and a number counts on from what it was.
+        if ((name === 'kv_get' || name === 'kv_increment') && then.data !== null)
+          void answer(set, [key, recordedBytes(then.data), 0]);
+      },
+    };
   }
 
   /** Runs again with this call refused, and reads its place from the failure. @returns empty if the handler hides it */

@@ -136,6 +136,7 @@ const SCANS = `package pluginhost
 import (
 	"encoding/json"
 	"testing"
+	"time"
 )
 
 func rows(values ...string) *Rows {
@@ -167,6 +168,28 @@ func TestScan(t *testing.T) {
 	var maybe *string
 	if err := r.Scan(&maybe, &n); err != nil || maybe != nil {
 		t.Error(err, maybe)
+	}
+	r = rows(\`["ada", {"a": 1}]\`, \`["bob", {"b": 2}]\`)
+	var kept []*string
+	var document map[string]int
+	for r.at = 0; r.at < 2; r.at++ {
+		if err := r.Scan(&maybe, &document); err != nil || len(document) != 1 {
+			t.Error(err, document)
+		}
+		kept = append(kept, maybe)
+	}
+	if *kept[0] != "ada" || *kept[1] != "bob" {
+		t.Error(*kept[0], *kept[1])
+	}
+	r = rows(\`["2026-12-01T10:00:00Z", 1]\`, \`[null, 1]\`)
+	var at time.Time
+	r.at = 0
+	if err := r.Scan(&at, &n); err != nil || at.Year() != 2026 {
+		t.Error(err, at)
+	}
+	r.at = 1
+	if err := r.Scan(&at, &n); err == nil {
+		t.Error("a time has no NULL")
 	}
 	if err := r.Scan(name, &n); err == nil {
 		t.Error("a value that is no pointer gets nothing")

@@ -140,6 +140,20 @@ t.test('an execution of a recorded trigger runs again, and what differs is said'
       'and so do those behind new ones',
     );
     t.match(asksMore.differences[0], /^host call 1: then not made, now kv_get\("locked"\) \(answered as in a test/);
+    const again = SOURCE.replace(
+      '  const [many]',
+      "  ctx.KVGet('last');\n  if (ctx.KVGet('last') !== last) throw new Error('it is gone');\n  const [many]",
+    );
+    const readsAgain = await replay(await moduleOf(folderOf(t, again)), readRecording(recorded.text, 'it'), {});
+    t.match(readsAgain, { outcome: { kind: 'ok' }, differences: { length: 2 } }, 'what was read before is still there');
+    const hides = SOURCE.replace('  ctx.KVSet', "  quietly(() => ctx.KVGet('new'));\n  ctx.KVSet");
+    const HIDE = 'function quietly(call: () => unknown): void {\n  try { call(); } catch {}\n}\n';
+    const hidden2 = await replay(await moduleOf(folderOf(t, hides + HIDE)), readRecording(recorded.text, 'it'), {});
+    t.match(
+      hidden2.differences[0],
+      /now kv_get\("new"\) \(answered as in a test, with nothing stored\)$/,
+      'a hidden refusal has no place',
+    );
     const turned = SOURCE.replace(/( {2}const last = .*\n)( {2}const \[many\] = .*\n)/, '$2$1');
     const inTurn = await replay(await moduleOf(folderOf(t, turned)), readRecording(recorded.text, 'it'), {});
     t.match(inTurn, { calls: 4, outcome: { kind: 'ok' }, differences: { length: 1 } });

@@ -187,14 +187,16 @@ func scanValue(value json.RawMessage, target any) error {
 	if into.Kind() != reflect.Pointer || into.IsNil() {
 		return fmt.Errorf("a pointer is wanted, not %T", target)
 	}
-	_, decodes := target.(json.Unmarshaler)
+	holdsNull := false
 	switch into.Elem().Kind() {
 	case reflect.Pointer, reflect.Interface, reflect.Map, reflect.Slice:
-		decodes = true
+		holdsNull = true
 	}
-	if !decodes && string(value) == "null" {
+	if !holdsNull && string(value) == "null" {
 		return fmt.Errorf("it is NULL: scan it into **%s, or select coalesce(...)", into.Elem().Type())
 	}
+	// What a variable holds from the row before is neither changed nor mixed with this one.
+	into.Elem().SetZero()
 	decoder := json.NewDecoder(bytes.NewReader(value))
 	decoder.UseNumber()
 	return decoder.Decode(target)

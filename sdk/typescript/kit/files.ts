@@ -69,7 +69,7 @@ export function fileStore(
   data: string | Uint8Array,
   ttlMs: number,
 ): FileRef {
-  const ttl_ms = timeToLive(ttlMs);
+  const ttl_ms = timeToLive(ttlMs, Number.MAX_SAFE_INTEGER);
   const order = { name, mime_type: mimeType, file_type: fileType, ...(ttl_ms > 0 ? { ttl_ms } : {}) };
   return fileRefOf(parked(raw.file_store(toJSON(order), data)));
 }

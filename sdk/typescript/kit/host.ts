@@ -53,9 +53,14 @@ export function checked(result: number): number {
 
 const INT32_MAX = 2 ** 31 - 1;
 
-/** A time to live in whole units; rounded down, a short one would mean for ever. @throws TypeError below 0 and for NaN */
-export function timeToLive(time: number): number {
-  if (time >= 0) return Math.min(Math.ceil(time), INT32_MAX);
+/**
+ * A time to live in whole units; rounded down, a short one would mean for ever.
+ *
+ * @param max what a host function takes; seconds are 32 bits
+ * @throws TypeError below 0 and for NaN
+ */
+export function timeToLive(time: number, max = INT32_MAX): number {
+  if (time >= 0) return Math.min(Math.ceil(time), max);
   throw new TypeError(`a time to live must be 0 or more, not ${time}; 0 means no end`);
 }
 
