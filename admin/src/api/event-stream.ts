@@ -3,6 +3,9 @@ import { openStream } from './client.ts';
 /** One event of a stream of server-sent events; without data it only says how far the stream is. */
 export type Streamed = { id: string; type: string; data: string };
 
+/** The service sends at least a comment every five seconds. */
+const SILENT_MS = 20_000;
+
 /** Reads blocks of a stream (HTML Living Standard, "Server-sent events"), which may arrive in any pieces. */
 export class EventStreamParser {
   #rest = '';
@@ -43,7 +46,9 @@ export async function followEvents(
   const parser = new EventStreamParser();
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   for (;;) {
-    const { done, value } = await reader.read();
+    // A connection that is gone without a word, as after a sleep, would look alive for ever.
+    const silent = setTimeout(() => void reader.cancel(), SILENT_MS);
+    const { done, value } = await reader.read().finally(() => clearTimeout(silent));
     if (done) return;
     for (const event of parser.take(value)) on.event(event);
   }

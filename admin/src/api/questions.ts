@@ -27,15 +27,24 @@ function show(next: Asked | null): void {
  */
 export function ask(question: Question): Promise<string | null> {
   return new Promise(resolve => {
+    let isAnswered = false;
     const asked: Asked = {
       question,
       answer(value) {
+        // A dialog that is closed while its answer is on the way answers twice.
+        if (isAnswered) return;
+        isAnswered = true;
         show(waiting.shift() ?? null);
         resolve(value);
       },
     };
-    if (current === null) show(asked);
-    else waiting.push(asked);
+    if (current === null) return show(asked);
+    // What another question asks the service waits for the login.
+    if (question.kind !== 'login') waiting.push(asked);
+    else {
+      waiting.unshift(current);
+      show(asked);
+    }
   });
 }
 

@@ -4,6 +4,8 @@ import { ApiProblem } from './problem.ts';
 
 /** A list that grows for hours must not fill the memory of the page. */
 const KEPT = 200;
+/** Numbers of rows that came: a stream that is opened again may bring the last ones once more. */
+const KNOWN = 2000;
 const AGAIN_MS = 2000;
 
 export type Live<Row> = {
@@ -52,6 +54,8 @@ export function useLive<Row>(path: string | null, rowOf: (streamed: Streamed) =>
               const row = rowOf(streamed);
               if (row === null || known.has(streamed.id)) return;
               known.add(streamed.id);
+              const [oldest = ''] = known;
+              if (known.size > KNOWN) known.delete(oldest);
               setLive(l => ({ ...l, rows: [row, ...l.rows].slice(0, KEPT) }));
             },
           });

@@ -82,7 +82,13 @@ export function FileTable(props: { list: KeysetQuery<AnyFile>; withPlugin: boole
             align: 'right',
             cell: f => (
               <May need="admin" isInline>
-                <Button size="compact-xs" variant="subtle" color="red" onClick={() => void remove(f)}>
+                <Button
+                  size="compact-xs"
+                  variant="subtle"
+                  color="red"
+                  aria-label={`${t('common.remove')}: ${f.name}`}
+                  onClick={() => void remove(f)}
+                >
                   {t('common.remove')}
                 </Button>
               </May>

@@ -1,11 +1,9 @@
 import { Anchor, Button, Code, Drawer, Group, SimpleGrid, Stack, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { IconHistory } from '@tabler/icons-react';
-import { useBlocker } from '@tanstack/react-router';
 import { lazy, Suspense, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { Schemas } from '../api/client.ts';
-import { confirmed } from '../api/questions.ts';
 import { May, useRefusal } from '../app/may.tsx';
 import { readable } from '../app/theme.ts';
 import { KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
@@ -13,6 +11,7 @@ import { Outdated } from '../parts/outdated.tsx';
 import { notifyProblem, ProblemAlert } from '../parts/problem.tsx';
 import { When } from '../parts/time.tsx';
 import { useDraft } from '../parts/use-draft.ts';
+import { useLeaveQuestion } from '../parts/use-leave-question.ts';
 import { ComparePolicy } from './compare-policy.tsx';
 import type { PolicyNotice } from './editor.tsx';
 import { ExpressionDiff } from './expression-diff.tsx';
@@ -73,17 +72,7 @@ export function PolicyWorkbench(props: {
   const refusalOf = useRefusal();
   const refusal = refusalOf('access');
   const mayReadPeople = refusalOf('people') === null;
-  useBlocker({
-    disabled: !isChanged,
-    enableBeforeUnload: isChanged,
-    shouldBlockFn: async () =>
-      !(await confirmed({
-        title: t('policy.leaveTitle'),
-        text: t('policy.leaveText'),
-        action: t('policy.leave'),
-        isDangerous: true,
-      })),
-  });
+  useLeaveQuestion(isChanged, t('policy.leaveText'));
   return (
     <SimpleGrid cols={{ base: 1, lg: 2 }} spacing="xl">
       <Stack gap="sm">

@@ -8,6 +8,7 @@ import { ApiProblem } from '../api/problem.ts';
 import { May } from '../app/may.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { notifyProblem, ProblemAlert } from '../parts/problem.tsx';
+import { useLeaveQuestion } from '../parts/use-leave-question.ts';
 import { type AccessChoice, accessOf, InstallAccess } from './install-access.tsx';
 import { Section } from './review.tsx';
 
@@ -54,7 +55,9 @@ export function InstallForm(props: Props) {
 
 /** Fields of the configuration, databases, hosts, and who may call: everything an installation needs, in one form. */
 function KnownForm(props: Props & { before: Schemas['Plugin'] | null; tag: string | null }) {
-  const { before, onBack, onDone, tag, upload } = props;
+  const { before, onBack, onDone, upload } = props;
+  // Of the values the form began with: what is read again meanwhile may be another administrator's.
+  const [tag, setTag] = useState(props.tag);
   const { t } = useTranslation();
   const queries = useQueryClient();
   const [error, setError] = useState<unknown>(null);
@@ -80,6 +83,7 @@ function KnownForm(props: Props & { before: Schemas['Plugin'] | null; tag: strin
   });
   // Whether a sensitive field is set is not said; the service refuses what is missing.
   const isSet = (name: string): boolean => held.get(name) !== undefined && held.get(name)?.value !== null;
+  const saved = useLeaveQuestion(form.isDirty(), t('install.leaveText'));
   /** Names may hold a dot, in which the kit would see a path. */
   const typed = (group: 'config' | 'databases', name: string) => ({
     value: form.values[group][name] ?? '',
@@ -101,6 +105,7 @@ function KnownForm(props: Props & { before: Schemas['Plugin'] | null; tag: strin
       const header = tag === null ? {} : { 'If-Match': tag };
       const params = { path: { id: upload.id }, header };
       answered(await api.POST('/api/admin/plugins/{id}/install', { params, body }));
+      saved();
       await queries.invalidateQueries({ queryKey: ['plugins'] });
       onDone();
     } catch (problem) {
@@ -108,7 +113,9 @@ function KnownForm(props: Props & { before: Schemas['Plugin'] | null; tag: strin
       if (!(problem instanceof ApiProblem)) return;
       form.setErrors(placesOf(problem));
       // Who then sends it again knows of the change.
-      if (problem.code === 'precondition_failed') await queries.invalidateQueries({ queryKey: ['plugins', upload.id] });
+      if (problem.code !== 'precondition_failed') return;
+      const reply = await api.GET('/api/admin/plugins/{id}', { params: { path: { id: upload.id } } });
+      setTag(tagOf(reply));
     }
   });
   return (

@@ -125,6 +125,7 @@ function Roles({ items, person }: { person: User; items: readonly Role[] }) {
                       size="compact-sm"
                       variant="subtle"
                       title={t('personRoles.keepAbout')}
+                      aria-label={`${t('personRoles.keep')}: ${r.role}`}
                       onClick={() => void keep(r)}
                     >
                       {t('personRoles.keep')}
@@ -135,6 +136,7 @@ function Roles({ items, person }: { person: User; items: readonly Role[] }) {
                       size="compact-sm"
                       variant="light"
                       color="red"
+                      aria-label={`${t('personRoles.take')}: ${r.role}`}
                       onClick={() => void take({ id: person.id, name: nameOf(person) }, namedOf(r), r.origin)}
                     >
                       {t('personRoles.take')}

@@ -156,6 +156,7 @@ function Actions({ plugin }: { plugin: Schemas['Plugin'] }) {
       await go({ to: '/admin/plugins' });
       queries.removeQueries({ queryKey: ['plugins', id] });
       await queries.invalidateQueries({ queryKey: ['plugins', 'list'] });
+      await queries.invalidateQueries({ queryKey: ['uninstalled'] });
       notifyDone(t('plugin.uninstalled', { id }));
     } catch (problem) {
       notifyProblem(problem);

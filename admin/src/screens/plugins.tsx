@@ -15,6 +15,7 @@ import { StateBadge } from '../parts/state-badge.tsx';
 import { When } from '../parts/time.tsx';
 import { useTypedText } from '../parts/use-typed-text.ts';
 import { keepDropped } from './dropped-files.ts';
+import { UninstalledList } from './uninstalled-list.tsx';
 
 export const PLUGIN_STATE = { enabled: 'good', disabled: 'off', uploaded: 'wait' } as const;
 
@@ -125,6 +126,7 @@ export default function Plugins() {
           )
         }
       />
+      {search === '' && <UninstalledList />}
     </Page>
   );
 }

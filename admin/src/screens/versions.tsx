@@ -1,4 +1,4 @@
-import { Button, Code, Group, List, Stack, Text } from '@mantine/core';
+import { Button, Code, Group, Stack, Text } from '@mantine/core';
 import { IconHistory } from '@tabler/icons-react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useTranslation } from 'react-i18next';
@@ -13,6 +13,7 @@ import { Loaded } from '../parts/loaded.tsx';
 import { notifyDone, notifyProblem } from '../parts/problem.tsx';
 import { bytesText } from '../parts/quantities.ts';
 import { StateBadge } from '../parts/state-badge.tsx';
+import { StateDiff } from '../parts/state-diff.tsx';
 import { When } from '../parts/time.tsx';
 import { Section } from './review.tsx';
 
@@ -83,7 +84,12 @@ export default function Versions({ plugin }: { plugin: Schemas['Plugin'] }) {
               v.installed ? null : (
                 <Group gap={6} justify="flex-end">
                   {plugin.installed !== null && (
-                    <Button size="compact-sm" variant="subtle" onClick={() => setSearch({ compared: v.wasm_key })}>
+                    <Button
+                      size="compact-sm"
+                      variant="subtle"
+                      aria-label={`${t('versions.compare')}: ${v.version}`}
+                      onClick={() => setSearch({ compared: v.wasm_key })}
+                    >
                       {t('versions.compare')}
                     </Button>
                   )}
@@ -98,7 +104,12 @@ export default function Versions({ plugin }: { plugin: Schemas['Plugin'] }) {
                     </LinkButton>
                   ) : (
                     <May need="plugins:deploy" plugin={plugin.id} isInline>
-                      <Button size="compact-sm" variant="light" onClick={() => void back(v)}>
+                      <Button
+                        size="compact-sm"
+                        variant="light"
+                        aria-label={`${t('versions.backGo')}: ${v.version}`}
+                        onClick={() => void back(v)}
+                      >
                         {t('versions.backGo')}
                       </Button>
                     </May>
@@ -123,7 +134,7 @@ export default function Versions({ plugin }: { plugin: Schemas['Plugin'] }) {
   );
 }
 
-/** What would change if another version ran: permissions, triggers, requirements. */
+/** What would change if another version ran: everything its manifest declares. */
 function Compared({ from, id, to }: { id: string; from: string; to: string }) {
   const { t } = useTranslation();
   const query = useQuery({
@@ -137,45 +148,34 @@ function Compared({ from, id, to }: { id: string; from: string; to: string }) {
   });
   return (
     <Loaded query={query}>
-      {({ after, before }) => {
-        const changes = [
-          ...differences(before.permissions, after.permissions).map(d => ({ ...d, what: t('review.permissions') })),
-          ...differences(before.triggers.map(nameOf), after.triggers.map(nameOf)).map(d => ({
-            ...d,
-            what: t('access.triggers'),
-          })),
-        ];
-        return (
-          <Section title={t('versions.from', { before: before.version, after: after.version })}>
-            {changes.length === 0 ? (
-              <Text size="sm">{t('versions.same')}</Text>
-            ) : (
-              <List size="sm">
-                {changes.map(c => (
-                  <List.Item key={`${c.what} ${c.sign} ${c.name}`}>
-                    <Text span fw={700} c={c.sign === '+' ? 'teal' : 'red'} ff="monospace">
-                      {c.sign}
-                    </Text>{' '}
-                    <Code>{c.name}</Code>{' '}
-                    <Text span c="dimmed" size="sm">
-                      {c.what}
-                    </Text>
-                  </List.Item>
-                ))}
-              </List>
-            )}
-          </Section>
-        );
-      }}
+      {({ after, before }) => (
+        <Section title={t('versions.from', { before: before.version, after: after.version })}>
+          {isDeepEqual(declaredBy(before), declaredBy(after)) ? (
+            <Text size="sm">{t('versions.same')}</Text>
+          ) : (
+            <StateDiff before={declaredBy(before)} after={declaredBy(after)} />
+          )}
+        </Section>
+      )}
     </Loaded>
   );
 }
 
-const nameOf = (x: Upload['triggers'][number]): string =>
-  x.type === 'http' ? `${x.name}: ${x.methods.join(', ')} ${x.path}` : `/${x.name}`;
+const isDeepEqual = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 
-/** What a list has more and less than another. */
-const differences = (before: readonly string[], after: readonly string[]): Array<{ sign: '+' | '−'; name: string }> => [
-  ...after.filter(x => !before.includes(x)).map(name => ({ sign: '+' as const, name })),
-  ...before.filter(x => !after.includes(x)).map(name => ({ sign: '−' as const, name })),
-];
+/** What a version says of itself, by names that stay the same between versions. */
+const declaredBy = (u: Upload): Record<string, unknown> => ({
+  name: u.name,
+  abi: u.abi,
+  memory_pages: u.memory_pages,
+  permissions: [...u.permissions].sort(),
+  frontend: u.frontend?.sha256,
+  signature: u.signature.key_id ?? undefined,
+  requirements: Object.fromEntries(
+    u.requirements.map(({ config, description, kind, name, target }) => [
+      [kind, name, target].filter(part => part !== undefined).join(' '),
+      { description, config: Object.fromEntries(config.map(({ name: field, ...c }) => [field, c])) },
+    ]),
+  ),
+  triggers: Object.fromEntries(u.triggers.map(({ name, ...trigger }) => [name, trigger])),
+});

@@ -8,7 +8,7 @@ import { Empty } from '../parts/empty.tsx';
 import { LinkButton } from '../parts/links.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { Page } from '../parts/page.tsx';
-import { onlyOne } from '../parts/plugin-picker.tsx';
+import { onlyOne, PluginPicker } from '../parts/plugin-picker.tsx';
 import { SuspensionCause } from '../parts/suspension-cause.tsx';
 import { UserPicker } from '../parts/user-picker.tsx';
 import { falsePartsOf } from '../policy/false-parts.ts';
@@ -24,7 +24,7 @@ export default function Why() {
   const [search, setSearch] = useSearchState();
   const plugins = useQuery({
     queryKey: ['plugins', 'choice'],
-    queryFn: async () => answered(await api.GET('/api/admin/plugins', { params: { query: { limit: 200 } } })),
+    queryFn: async () => answered(await api.GET('/api/admin/plugins', { params: { query: { limit: 20 } } })),
   });
   const plugin = search.plugin ?? onlyOne(plugins.data);
   const chosen = useQuery({
@@ -47,7 +47,6 @@ export default function Why() {
     enabled: isAsked,
     staleTime: 0,
   });
-  const names = plugins.data?.items.map(p => ({ value: p.id, label: p.name ?? p.id })) ?? [];
   const what = trigger !== undefined ? `t ${trigger}` : command !== undefined ? `c ${command}` : null;
   return (
     <Page title={t('why.title')} about={t('why.about')}>
@@ -57,17 +56,10 @@ export default function Why() {
           value={userId}
           onChange={u => setSearch({ user: u === null ? undefined : String(u) })}
         />
-        <Select
+        <PluginPicker
           label={t('why.plugin')}
-          searchable
-          data={
-            plugin !== undefined && !names.some(n => n.value === plugin)
-              ? [...names, { value: plugin, label: plugin }]
-              : names
-          }
           value={plugin ?? null}
           onChange={p => setSearch({ plugin: p ?? undefined, trigger: undefined, command: undefined })}
-          nothingFoundMessage={t('common.nothingFound')}
         />
         <Select
           label={t('why.what')}

@@ -18,6 +18,8 @@ export const en = {
     copied: 'Copied',
     copy: 'Copy',
     created: 'Created',
+    leave: 'Leave without saving',
+    leaveTitle: 'Leave this page?',
     loading: 'Loading…',
     more: 'Show more',
     moreActions: 'More actions',
@@ -512,6 +514,15 @@ export const en = {
     upload: 'Upload a plugin',
     version: 'Version',
   },
+  uninstalled: {
+    about:
+      'What was uninstalled can be brought back for a while: without settings, keys and values, as if it had just been uploaded.',
+    at: 'Uninstalled',
+    restore: 'Bring back',
+    restored: '{{id}} {{version}} is back, and can be installed',
+    title: 'Uninstalled',
+    until: 'Kept until',
+  },
   upload: {
     moduleMissing: 'This is the frontend alone: the .wasm file of the plugin is missing.',
     about: 'Upload, read what it asks for, set it up, call it.',
@@ -595,6 +606,7 @@ export const en = {
     databasesAbout: 'A connection string for each. The password is stored encrypted and never shown again.',
     hosts: 'Hosts it may reach',
     hostsAbout: 'Empty: every public host.',
+    leaveText: 'What you typed for the installation is not saved.',
     network: 'Outgoing HTTP',
     networkAbout: 'Addresses inside your network are never reached, unless you list them.',
     newPermissions: 'This version asks for more than the one that runs',
@@ -808,7 +820,7 @@ export const en = {
     install: 'Review and install',
     installed: 'Last installed',
     runs: 'runs',
-    same: 'Permissions and triggers are the same.',
+    same: 'Both declare the same: permissions, requirements, fields and triggers.',
     uploaded: 'Uploaded',
   },
   gallery: {
@@ -931,9 +943,7 @@ export const en = {
   policy: {
     onlyTry: 'You can write and try a policy here, but not save it.',
     onlyWrite: 'You can write a policy here and see what is wrong with it, but neither try nor save it.',
-    leave: 'Leave without saving',
     leaveText: 'The policy you have written is not saved.',
-    leaveTitle: 'Leave this page?',
     about: 'A condition that callers must meet as well. Without one, every caller that the settings admit gets in.',
     by: 'Changed by',
     deniesAll: 'This policy cannot be evaluated and denies every caller:',

@@ -95,6 +95,10 @@ t.test('what another administrator does meanwhile is not undone unseen', async t
     async t => {
       await goTo(page, `/admin/plugins/upload?id=dotted&key=${String(dotted.wasm_key)}&step=settings`);
       await page.getByLabel(FIELD).fill('mail.example.org');
+      await page.getByRole('link', { name: 'Executions' }).first().click();
+      await dialog.filter({ hasText: 'Leave this page?' }).getByRole('button', { name: 'Cancel' }).last().click();
+      await dialog.waitFor({ state: 'detached' });
+      t.equal(await page.getByLabel(FIELD).inputValue(), 'mail.example.org', 'nothing typed is lost by a click');
       const accept = page.getByRole('checkbox', { name: 'accept' });
       if ((await accept.count()) > 0) await accept.check();
       await page.getByRole('button', { name: 'Install', exact: true }).click();
@@ -202,6 +206,7 @@ t.test('sessions end and begin, and keys open what they should', async t => {
     await page.keyboard.press('Enter');
     await dialog.waitFor({ state: 'detached' });
     await goTo(page, '/admin/');
+    await page.waitForLoadState('networkidle');
     t.equal(await dialog.count(), 0, 'and then for none');
   });
 
@@ -219,5 +224,29 @@ t.test('sessions end and begin, and keys open what they should', async t => {
     await page.getByRole('menuitem', { name: 'Log out' }).click();
     await page.locator('input[type=email]').waitFor();
   });
+  t.same(errors, []);
+});
+
+t.test('an uninstalled plugin is brought back', async t => {
+  const { axe, errors, open, page } = await startAdminBrowser(t, {
+    async prepare(s) {
+      await s.install(okPlugin('away'));
+      await s.admin('DELETE', '/plugins/away');
+    },
+  });
+  await open('/admin/plugins');
+  await page.getByRole('table', { name: 'Uninstalled' }).getByText('away').waitFor();
+  t.same(await axe(), []);
+  await page.getByRole('button', { name: 'Bring back: away 1.0.0' }).click();
+  await page.getByText('away 1.0.0 is back, and can be installed').waitFor();
+  await page.waitForURL(/upload\?.*id=away/);
+  await page
+    .getByText('Asks for nothing')
+    .or(page.getByRole('heading', { name: 'Test' }))
+    .first()
+    .waitFor();
+  await goTo(page, '/admin/plugins');
+  await page.getByRole('link', { name: 'away' }).waitFor();
+  t.equal(await page.getByRole('table', { name: 'Uninstalled' }).count(), 0);
   t.same(errors, []);
 });
