@@ -60,8 +60,8 @@ export type Replay = {
   outcome: ExecutionOutcome;
 };
 
-/** Functions that change keys, and answer nothing of them. */
-const CHANGES_KEYS: ReadonlySet<string> = new Set(['kv_set', 'kv_update', 'kv_delete']);
+/** Result of `kv_update` that has written. */
+const WRITTEN = 1;
 
 const DIFFERENCES_MAX = 20;
 /** Differences whose place is looked for: each takes another run. */
@@ -287,8 +287,11 @@ class Rerun {
         const row = HOST_FUNCTION_BY_NAME.get(name);
         const set = HOST_FUNCTION_BY_NAME.get('kv_set');
         if (row === undefined || set === undefined || then.code < 0) return;
-        if (CHANGES_KEYS.has(name)) void answer(row, args);
-        const [key = ''] = args;
+        if (name === 'kv_set' || name === 'kv_delete') void answer(row, args);
+        const [key = '', , , value = ''] = args;
+        // Whether it writes was decided then, by what the store held.
+        if (name === 'kv_update' && then.code === WRITTEN) void answer(set, [key, value, 0]);
+        if (name === 'kv_update' && then.body !== null) void answer(set, [key, recordedBytes(then.body), 0]);
         // What it read is there, and a number counts on from what it was.
         if ((name === 'kv_get' || name === 'kv_increment') && then.data !== null)
           void answer(set, [key, recordedBytes(then.data), 0]);

@@ -266,3 +266,33 @@ t.test('an execution of a recorded command runs again', async t => {
   const { differences } = await replay(other, readRecording(text, 'it'), {});
   t.match(differences, [/^host call 2: then reply\(.*number 2.*, now reply\(.*no\. 2/]);
 });
+
+const LOCK = `import { type Context, definePlugin, KV, TriggerHTTP } from 'plugin-host';
+definePlugin({
+  ID: 'lock', Name: 'Lock', Version: '1.0.0',
+  Requirements: [KV('Holder').Build()],
+  Triggers: [{ Name: 'take', Type: TriggerHTTP, Path: '/take', Methods: ['POST'], Handler: take }],
+});
+function take(ctx: Context): void {
+  const { written } = ctx.KVSetIfAbsent('holder', ctx.HTTP.Body);
+  ctx.JSON(200, { written });
+}
+`;
+
+t.test('a conditional write that was refused then stays refused for what another module reads', async t => {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  await s.install(await moduleOf(folderOf(t, LOCK)));
+  await s.admin('PUT', '/plugins/lock/triggers/take/settings', { record: true });
+  const holder = LOCK.replace('200, { written }', "200, { written, holder: ctx.KVGet('holder') }");
+  const reads = await moduleOf(folderOf(t, holder));
+  const recorded = async (body: string): Promise<string> => {
+    await s.trigger('lock/take', { method: 'POST', body });
+    const [item] = (await s.admin('GET', '/plugins/lock/executions?limit=1')).json.items as Json[];
+    return (await s.admin('GET', `/plugins/lock/executions/${item?.id}/recording`)).text;
+  };
+  const written = await replay(reads, readRecording(await recorded('ada'), 'it'), {});
+  t.match(written.differences.at(-1), /now .*true.*"ada/, 'what it wrote is there');
+  const refused = await replay(reads, readRecording(await recorded('ben'), 'it'), {});
+  t.match(refused.differences.at(-1), /now .*false.*"ada/, 'what was refused is not, what held it is');
+});
