@@ -86,7 +86,10 @@ export async function buildPlugin(input: string): Promise<{ module: Uint8Array; 
     });
     const built = fs.readFileSync(out);
     const own = fs.readdirSync(source, { recursive: true, encoding: 'utf8' }).filter(file => file.endsWith('.go'));
-    const manifest = await describeModule(built, new Set(own.map(file => path.basename(file))));
+    const manifest = await describeModule(
+      built,
+      own.map(file => path.basename(file)),
+    );
     return {
       module: withCustomSection(built, 'plugin.manifest', new TextEncoder().encode(manifest)),
       warnings: sourceWarnings(source, 'go', manifest),

@@ -15,6 +15,7 @@ const FILES = [
   'deploy/plugin-host@.service',
   'sdk/client/client.ts',
   'sdk/describe-module.ts',
+  'sdk/describe-thread.ts',
   'sdk/pack-frontend.ts',
   'sdk/assemblyscript/build.ts',
   'sdk/assemblyscript/code-map.ts',
@@ -35,6 +36,7 @@ const FILES = [
   'sdk/typescript/engine/run-engine.ts',
   'sdk/typescript/engine/segments.ts',
   'sdk/typescript/engine/stored-engine.ts',
+  'sdk/typescript/kit/missing-names.ts',
 ];
 /** What authors get as it is written: the kits, their templates, and the samples. */
 const KITS = [

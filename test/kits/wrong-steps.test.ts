@@ -1,11 +1,13 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
+import { describeModule } from '../../sdk/describe-module.ts';
 import { newProject } from '../../src/authors/new-project.ts';
 import { buildProject, endBuilds } from '../../src/projects/build-project.ts';
 import { isLanguage, readProject } from '../../src/projects/project.ts';
 import { run } from '../support/author.ts';
 import { missingToolchain } from '../support/toolchains.ts';
+import { assemble } from '../support/wat.ts';
 
 /** What an author does wrong is said by the build with the place and the way out, in every language. */
 
@@ -144,6 +146,12 @@ for (const [language, { access, file, handler }] of Object.entries(LOOSE)) {
     if (handler !== null) await t.rejects(build(handler), /the trigger menu has no \.?[hH]andler/);
   });
 }
+
+t.test('a start that does not end is said by the build, and the next build works', async t => {
+  const loops = assemble('(module (memory (export "memory") 1) (func (export "_initialize") (loop $l (br $l))))');
+  await t.rejects(describeModule(loops), /the start of the module did not end within 10 s: is there an endless loop/);
+  await t.rejects(describeModule(assemble('(module (memory (export "memory") 1))')), /declares no plugin/);
+});
 
 const OLD_GO = '#!/bin/sh\necho /usr/lib/go\necho go1.21.0\n';
 
