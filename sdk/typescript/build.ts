@@ -12,6 +12,7 @@ import { linkPlugin } from './engine/link-plugin.ts';
 import { positionsOf, readMappings } from './engine/positions-of.ts';
 import { type Asked, runStart } from './engine/run-engine.ts';
 import { readEngine } from './engine/stored-engine.ts';
+import { adviceFor } from './kit/missing-names.ts';
 
 /**
  * Builds a plugin from TypeScript: bundles its files with the kit, runs their top level once to learn the manifest, and
@@ -188,7 +189,7 @@ export async function buildPlugin(input: string): Promise<BuiltPlugin> {
   const { asked, failure, manifest, stack } = runStart(engine, names, code, positions);
   if (failure !== null) {
     const places = authorPlaces(stack, named).map(place => `\n    at ${place}`);
-    throw new BuildError(`the top level failed: ${failure}${places.join('')}`);
+    throw new BuildError(`the top level failed: ${failure}${adviceFor(failure)}${places.join('')}`);
   }
   const read = parseManifest(manifest);
   if (!read.ok) throw new BuildError(read.errors.map(e => `manifest ${e.pointer || '/'}: ${e.message}`).join('\n'));

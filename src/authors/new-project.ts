@@ -75,7 +75,9 @@ const isMade = (file: string): boolean => /^(kit|build|target|node_modules|\.plu
 export function writeKit(language: Language, root: string): void {
   const kit = path.join(KITS[language], language === 'as' ? 'assembly' : 'kit');
   const files = new Map<string, Uint8Array>([
-    ...filesBelow(kit).map(file => [file, fs.readFileSync(path.join(kit, file))] as const),
+    ...filesBelow(kit)
+      .filter(file => language !== 'ts' || file.endsWith('.ts'))
+      .map(file => [file, fs.readFileSync(path.join(kit, file))] as const),
     ...filesBelow(SCHEMAS)
       .filter(file => file.endsWith('.json'))
       .map(file => [path.join('schema', file), fs.readFileSync(path.join(SCHEMAS, file))] as const),

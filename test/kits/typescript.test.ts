@@ -69,6 +69,10 @@ const MISTAKES: Record<string, { files: Record<string, string>; says: RegExp }> 
     files: { 'index.ts': `import fs from 'fs';\n${plugin('() => void fs')}` },
     says: /^index\.ts:1:\d+: "fs" is a module of Node; a plugin has the language and the kit/,
   },
+  'what needs a browser': {
+    files: { 'index.ts': `document.title = 'Menu';\n${plugin('() => {}')}` },
+    says: /^the top level failed: ReferenceError: .*document.* \(a plugin does not run in a browser; .*\)\n +at index\.ts:1:/,
+  },
   'a wrong path and an unknown id': {
     files: { 'index.ts': plugin('() => {}').replace("'/go'", "'go'").replace("'small'", "'Small One'") },
     says: /^manifest \/id: .*\nmanifest \/triggers\/0\/path: .*; a path like \/profile/,

@@ -4,6 +4,7 @@ import './globals.ts';
 import { runNextTimer } from './globals.ts';
 import * as raw from './host-functions.js';
 import { type Handler, manifestOf, type Plugin } from './manifest.ts';
+import { adviceFor } from './missing-names.ts';
 import { authorStack } from './positions.ts';
 
 /** Results of an execution. */
@@ -16,7 +17,8 @@ function describeError(error: unknown): string {
   if (!(error instanceof Error)) return `${typeof error === 'string' ? error : JSON.stringify(error)} was thrown`;
   const stack = authorStack(error.stack ?? '');
   const cause = error.cause === undefined ? '' : `\ncaused by ${describeError(error.cause)}`;
-  return `${error.name}: ${error.message}${stack === '' ? '' : `\n${stack}`}${cause}`;
+  const text = `${error.name}: ${error.message}`;
+  return `${text}${adviceFor(text)}${stack === '' ? '' : `\n${stack}`}${cause}`;
 }
 
 /** Where code ran when its time was used up. */
