@@ -51,9 +51,34 @@ function callLines({ id, triggers }: Manifest, base: string): string[] {
   return triggers.flatMap(t => {
     if (t.type !== 'http') return [`  plugin-host plugin message "/${t.name}" --as user:7${where}`];
     const method = t.methods[0] === 'GET' ? '' : `-X ${t.methods[0]} `;
-    const who = t.access?.users ? "-H 'X-Dev-Principal: user:7' " : '';
+    const { service_keys: keys = false, users = false } = t.access ?? {};
+    const who = users || keys ? `-H 'X-Dev-Principal: ${users ? 'user:7' : 'service:1'}' ` : '';
     return [`  curl ${method}${who}${base}/api/triggers/http/${id}${t.path.replace(/:([^/]+)/g, '$1')}`];
   });
+}
+
+/** Shows how triggers are called that were not there before. */
+class ShownCalls {
+  readonly #say: (text: string) => void;
+  #base: string | null = null;
+  #shown: string[] = [];
+
+  constructor(say: (text: string) => void) {
+    this.#say = say;
+  }
+
+  /** From now on the author knows the address. */
+  begin(base: string, manifest: Manifest | null): void {
+    this.#base = base;
+    this.show(manifest);
+  }
+
+  show(manifest: Manifest | null): void {
+    if (this.#base === null || manifest === null) return;
+    const lines = callLines(manifest, this.#base);
+    for (const line of lines) if (!this.#shown.includes(line)) this.#say(line);
+    this.#shown = lines;
+  }
 }
 
 /**
@@ -79,7 +104,8 @@ export async function startDev(folder: string, port: number, say: (text: string)
       for (const line of executionLines(call, outcome)) say(line);
     },
   });
-  const swapper = new Swapper(project, service, say);
+  const calls = new ShownCalls(say);
+  const swapper = new Swapper(project, service, say, () => calls.show(swapper.manifest));
   const principals = new DevPrincipals(
     service.db,
     service.prefixes,
@@ -115,7 +141,7 @@ export async function startDev(folder: string, port: number, say: (text: string)
   await swapper.swap();
   await swapper.watch();
   say(`listening on ${base}; ${project.root} is rebuilt at each change`);
-  if (swapper.manifest !== null) for (const line of callLines(swapper.manifest, base)) say(line);
+  calls.begin(base, swapper.manifest);
   if (project.frontend !== null) say(`  open ${base}/dev/as/user:7: its pages, as the user 7`);
   return {
     base,

@@ -72,12 +72,15 @@ export class Swapper {
   #watcher: FSWatcher | null = null;
   /** The state of the files that was taken up last. */
   #taken = '';
+  readonly #isLive: () => void;
   manifest: Manifest | null = null;
 
-  constructor(project: Project, service: Target, say: (text: string) => void) {
+  /** @param isLive called each time when `manifest` is that of what has been installed */
+  constructor(project: Project, service: Target, say: (text: string) => void, isLive = (): void => {}) {
     this.#project = project;
     this.#service = service;
     this.#say = say;
+    this.#isLive = isLive;
   }
 
   /** Takes up what the files hold now. */
@@ -108,8 +111,10 @@ export class Swapper {
   async #swap(): Promise<void> {
     const begun = performance.now();
     this.#taken = stateOf(this.#project.root);
+    let failed = 'not built';
     try {
       const built = await buildModule(this.#project);
+      failed = 'not installed';
       const installing = performance.now();
       const findings = await this.#service.install(built);
       const { warnings } = built;
@@ -120,9 +125,10 @@ export class Swapper {
       this.#say(`${this.manifest.id} ${this.manifest.version} is live (${times})`);
       for (const line of [...warnings.map(w => `warning: ${w}`), ...withoutTold(findings, warnings).map(findingLine)])
         this.#say(`  ${line}`);
+      this.#isLive();
     } catch (error) {
       const before = this.manifest === null ? '' : '; the version before goes on';
-      this.#say(`not built${before}:\n${messageOf(error)}`);
+      this.#say(`${failed}${before}:\n${messageOf(error)}`);
       if (!(error instanceof OperatorError)) this.#say(error instanceof Error ? (error.stack ?? '') : '');
     }
     // A type that does not fit stops no plugin; it is shown as soon as it is known.

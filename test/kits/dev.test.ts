@@ -237,6 +237,16 @@ t.test('users of plugin dev have the roles and groups of plugin-host.json, and p
   t.same([await now(7), await now(8), await now(9)], [403, 200, 403], 'what the file says now, and no more');
 });
 
+t.test('plugin dev shows how a trigger is called once it can be, also after a build that failed', async t => {
+  const folder = await made(t, 'later');
+  edit(folder, "Access: Users('Users may be greeted'),", "Access: ServiceKeys('Programs greet')");
+  edit(folder, 'TriggerHTTP, Users }', 'ServiceKeys, TriggerHTTP }');
+  const { call, shows } = await startDev(t, folder);
+  edit(folder, "ServiceKeys('Programs greet')", "ServiceKeys('Programs greet'),");
+  await shows(/curl -H 'X-Dev-Principal: service:1' \S+\/later\/greet\/name/);
+  t.match(await call('later/greet/ada', { 'x-dev-principal': 'service:1' }), { status: 200, text: /Hello, ada!/ });
+});
+
 t.test('plugin dev --remote uploads and installs each change, and shows what is executed there', async t => {
   const s = await startTestService();
   t.teardown(() => s.stop());
@@ -249,7 +259,7 @@ t.test('plugin dev --remote uploads and installs each change, and shows what is 
   );
   const env = { PLUGIN_HOST_URL: s.base, PLUGIN_HOST_TOKEN: TOKEN };
   const refused = await startDev(t, folder, ['--remote'], env);
-  await refused.shows(/not built:\n.*accept/s);
+  await refused.shows(/not installed:\n.*accept/s);
   refused.child.kill('SIGTERM');
   const { shows } = await startDev(t, folder, ['--remote', '--accept-public'], env);
   await shows(/far 0\.1\.0 is live/);
