@@ -2428,6 +2428,21 @@ export interface paths {
       };
     };
   };
+  '/api/admin/plugins/{id}/versions/{key}/module': {
+    get: {
+      parameters: {
+        path: {
+          'id': string;
+          'key': string;
+        };
+      };
+      responses: Refused<400 | 401 | 403 | 404 | 500 | 503> & {
+        200: { headers: Record<string, unknown>; content: {
+          'application/wasm': unknown;
+        } };
+      };
+    };
+  };
   '/api/admin/plugins/{id}/versions/{key}/frontend': {
     put: {
       parameters: {
@@ -2630,11 +2645,15 @@ export interface paths {
   '/api/admin/plugins/{id}': {
     delete: {
       parameters: {
+        header?: {
+          /** The ETag of the plugin. When it was changed meanwhile, the change is refused with 412. */
+          'If-Match'?: string;
+        };
         path: {
           'id': string;
         };
       };
-      responses: Refused<400 | 401 | 403 | 404 | 500 | 503 | 507> & {
+      responses: Refused<400 | 401 | 403 | 404 | 412 | 500 | 503 | 507> & {
         202: { headers: Record<string, unknown>; content?: never };
         204: { headers: Record<string, unknown>; content?: never };
       };
@@ -6146,6 +6165,7 @@ export interface components {
       /** Whether it is the version that runs */
       'installed': boolean;
       'frontend': components['schemas']['PluginFrontend'] | null;
+      'signature': components['schemas']['ModuleSignature'];
     };
     'Plugin': {
       /** Id of the plugin */

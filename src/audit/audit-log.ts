@@ -30,6 +30,7 @@ export const AUDIT_ACTIONS = [
   'plugin.uninstall',
   'plugin.origins',
   'plugin.restore',
+  'plugin.read_module',
   'execution.read_recording',
   'person.erase',
   'person.export',

@@ -14,3 +14,7 @@ export function fileProblem(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   return accessDenied(error) ?? WORDS[code] ?? messageOf(error);
 }
+
+/** Whether a file could not be opened because it does not exist. */
+export const isMissing = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && error.code === 'ENOENT';

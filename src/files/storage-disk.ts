@@ -4,6 +4,7 @@ import fsp from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { ServiceError } from '../base/errors.ts';
+import { isMissing } from '../base/file-problem.ts';
 import { LIMITS } from '../base/limits.ts';
 import { moveIntoPlace } from '../base/move-into-place.ts';
 import type { BodySource } from '../http/message.ts';
@@ -30,10 +31,6 @@ export type DiskStorage = FileStorage & {
   /** Bytes `from` up to and including `to` of a ready file. @throws Error when they are not there */
   stream(file: FileRecord, from: number, to: number): Promise<Readable>;
 };
-
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
-}
 
 /** A full disk is no fault of the request, and says what helps. */
 function diskError(error: unknown): unknown {

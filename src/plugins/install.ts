@@ -126,6 +126,11 @@ export class PluginInstaller {
     await this.#parts.storage.remove(received.key);
   }
 
+  /** The bytes of a version as they were uploaded. @throws Error when they are damaged, on disk and in the database */
+  async readUploaded({ sha256, wasmKey }: VersionRow): Promise<Uint8Array> {
+    return await this.#parts.storage.readUploaded(wasmKey, sha256);
+  }
+
   /**
    * Runs the gate on received bytes, reads the manifest, runs the start once, and compiles the module on trial.
    *
@@ -440,13 +445,14 @@ export class PluginInstaller {
    * Removes a plugin with its versions, settings, and key-value data. Keeps its execution records for their retention
    * time, and its modules and frontends for `plugins.keep_uninstalled`.
    */
-  async uninstall(pluginId: string, by: Actor): Promise<void> {
+  async uninstall(pluginId: string, by: Actor, checkRead: CheckRead = () => {}): Promise<void> {
     const { db, onUninstall, registry } = this.#parts;
     await db.withTransaction(async client => {
       const plugin = await lockPlugin(client, pluginId);
       if (plugin === undefined) throw unknownPlugin(pluginId);
       const version =
         plugin.installedVersionId === null ? undefined : await findVersion(client, plugin.installedVersionId);
+      checkRead(plugin, version);
       await appendAudit(client, by, {
         action: 'plugin.uninstall',
         objectType: 'plugin',

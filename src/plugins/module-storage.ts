@@ -4,6 +4,7 @@ import fsp from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { ServiceError } from '../base/errors.ts';
+import { isMissing } from '../base/file-problem.ts';
 import { moveIntoPlace } from '../base/move-into-place.ts';
 import { streamToFile } from '../base/stream-to-file.ts';
 import type { Queryable } from '../db/database.ts';
@@ -52,6 +53,8 @@ export type ModuleStorage = {
   writeRunnable(key: string, bytes: Uint8Array): Promise<void>;
   /** Reads the module from disk, else from the database. @throws Error if the bytes differ from those that passed the gate (docs/SECURITY.md) */
   readRunnable(key: string, sha256: string): Promise<Uint8Array<ArrayBuffer>>;
+  /** Reads an upload from disk, else from the database. @throws Error if the bytes are not those that were uploaded */
+  readUploaded(key: string, sha256: string): Promise<Uint8Array<ArrayBuffer>>;
   /** Stores the module that runs only the start. @returns its path, and the one for what the start leaves */
   writeStart(key: string, bytes: Uint8Array): Promise<{ start: string; image: string }>;
   removeStart(key: string): Promise<void>;
@@ -70,9 +73,15 @@ export type ModuleStorage = {
 
 export const sha256Of = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
-/** The bytes of a file; null when they are not those of the digest. */
+/** The bytes of a file; null when it is missing, or they are not those of the digest. */
 async function readBytes(file: string, sha256: string): Promise<Uint8Array<ArrayBuffer> | null> {
-  const bytes = new Uint8Array(await fsp.readFile(file));
+  let bytes: Uint8Array<ArrayBuffer>;
+  try {
+    bytes = new Uint8Array(await fsp.readFile(file));
+  } catch (error) {
+    if (isMissing(error)) return null;
+    throw error;
+  }
   // Hashed on another thread, because a large module takes some time.
   const digest = await crypto.subtle.digest('SHA-256', bytes);
   return Buffer.from(digest).toString('hex') === sha256 ? bytes : null;
@@ -97,6 +106,9 @@ async function receiveFile(file: string, source: Readable, bytesMax: number, ref
   return { sha256: hash.digest('hex'), size };
 }
 
+/** The key of the version that a file belongs to. */
+const keyOf = (file: string): string => path.basename(file).split('.')[0] ?? '';
+
 /** Files on disk, of which those that are missing come from the database. */
 class LocalFiles {
   readonly #contents: ModuleContents | null;
@@ -118,13 +130,18 @@ class LocalFiles {
   /**
    * The bytes of a file. One that is damaged, by its disk or a hand, is replaced from the database.
    *
-   * @returns null when neither has those of the digest
+   * @throws Error when neither has those of the digest
    */
-  async readChecked(file: string, sha256: string): Promise<Uint8Array<ArrayBuffer> | null> {
+  async readChecked(file: string, sha256: string): Promise<Uint8Array<ArrayBuffer>> {
     const found = await readBytes(await this.bring(file, sha256), sha256);
     if (found !== null) return found;
     const partial = `${file}.${randomBytes(6).toString('hex')}.part`;
-    return (await this.#contents?.fetch(sha256, file, partial)) === true ? await readBytes(file, sha256) : null;
+    const isFetched = (await this.#contents?.fetch(sha256, file, partial)) === true;
+    const fetched = isFetched ? await readBytes(file, sha256) : null;
+    if (fetched !== null) return fetched;
+    throw new Error(
+      `the stored module ${keyOf(file)} is not the one that was checked at upload; upload and install it again`,
+    );
   }
 
   async share(client: Queryable, files: ReadonlyArray<readonly [file: string, sha256: string]>): Promise<void> {
@@ -173,13 +190,8 @@ export function openModuleStorage(directory: string, contents: ModuleContents | 
       await fsp.writeFile(partial, bytes);
       await moveIntoPlace(partial, at(key, RUNNABLE));
     },
-    async readRunnable(key, sha256) {
-      const bytes = await files.readChecked(at(key, RUNNABLE), sha256);
-      if (bytes !== null) return bytes;
-      throw new Error(
-        `the stored module ${key} is not the one that was checked at upload; upload and install it again`,
-      );
-    },
+    readRunnable: (key, sha256) => files.readChecked(at(key, RUNNABLE), sha256),
+    readUploaded: (key, sha256) => files.readChecked(at(key, '.wasm'), sha256),
     async writeStart(key, bytes) {
       const start = at(key, `.${own}${START}`);
       await fsp.writeFile(start, bytes);
@@ -198,7 +210,7 @@ export function openModuleStorage(directory: string, contents: ModuleContents | 
       let removed = 0;
       for (const file of await fsp.readdir(directory)) {
         const at = path.join(directory, file);
-        if (known.has(file.split('.')[0] ?? '') && !PASSING.test(file)) continue;
+        if (known.has(keyOf(file)) && !PASSING.test(file)) continue;
         const stat = await fsp.stat(at).catch(() => undefined);
         if (stat === undefined || Date.now() - stat.mtimeMs < ageMsMin) continue;
         await files.remove(at);

@@ -2,6 +2,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { OperatorError } from '../base/errors.ts';
+import { isMissing } from '../base/file-problem.ts';
 import type { Queryable } from '../db/database.ts';
 
 /** The stored secrets and `secrets.key` do not belong together, or the key is missing. */
@@ -33,7 +34,7 @@ function readKeyFile(file: string): Buffer | null {
   try {
     return parseKey(fs.readFileSync(file, 'utf8'), file);
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
+    if (isMissing(error)) return null;
     throw error;
   }
 }

@@ -165,3 +165,12 @@ t.test('what else administrators set of a plugin: enabled, origins, pages and th
     t.same(again.json.changed, [name], where);
   }
 });
+
+t.test('a plugin that another administrator has changed meanwhile is not uninstalled', async t => {
+  const { tag } = await read('/plugins/tagged');
+  t.equal((await send('PUT', '/plugins/tagged/origins', null, { origins: [] })).status, 200);
+  t.match(await send('DELETE', '/plugins/tagged', tag), { status: 412, json: { changed: ['frontend_origins'] } });
+  const now = (await read('/plugins/tagged')).tag;
+  t.equal((await send('DELETE', '/plugins/tagged', now)).status, 204);
+  t.equal((await send('GET', '/plugins/tagged', null)).status, 404);
+});

@@ -110,7 +110,7 @@ const COMMANDS: Record<string, string[]> = {
   'plugin uninstall': ['url', 'token', 'json', 'yes'],
   'plugin disable': ['url', 'token', 'json'],
   'plugin call': ['method', 'data', 'header', 'bearer', 'url', 'json'],
-  'plugin replay': ['module', 'set', 'save', 'url', 'token', 'json'],
+  'plugin replay': ['module', 'plugin', 'set', 'save', 'url', 'token', 'json'],
   bench: [
     ...['path', 'method', 'data', 'header', 'connections', 'rate', 'seconds'],
     ...['config-file', 'compare', 'json'],

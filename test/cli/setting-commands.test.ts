@@ -177,7 +177,7 @@ t.test('versions are listed, named as their author wrote them, and uninstalled o
   t.match(
     (await run('plugin', 'versions', 'greeter')).out,
     new RegExp(
-      `^VERSION +WASM_KEY +STATE +UPLOADED +FRONTEND +PERMISSIONS\\n2\\.0\\.0 +[0-9a-f]{32} +uploaded .*\\n1\\.0\\.0 +${first} +installed `,
+      `^VERSION +WASM_KEY +STATE +UPLOADED +FRONTEND +SIGNED BY +PERMISSIONS\\n2\\.0\\.0 +[0-9a-f]{32} +uploaded .*\\n1\\.0\\.0 +${first} +installed `,
     ),
   );
   t.match(await run('plugin', 'install', 'greeter', '2.0.0'), { code: 0, out: /^greeter 2\.0\.0 is installed/ });

@@ -65,8 +65,9 @@ const OPENED_BY: Record<string, string> = {
   'POST /api/admin/gallery/:id': 'plugins:deploy plugins:deploy:mine',
   'GET /api/admin/plugins': 'read plugins:deploy',
   'GET /api/admin/plugins/:id': 'read plugins:deploy plugins:deploy:mine',
-  'GET /api/admin/plugins/:id/versions': 'read plugins:deploy plugins:deploy:mine',
+  'GET /api/admin/plugins/:id/versions': 'read operate plugins:deploy plugins:deploy:mine',
   'GET /api/admin/plugins/:id/versions/:key': 'read plugins:deploy plugins:deploy:mine',
+  'GET /api/admin/plugins/:id/versions/:key/module': 'operate plugins:deploy plugins:deploy:mine',
   // The handler asks again when it has read which plugin it is.
   'POST /api/admin/plugins/upload': 'plugins:deploy plugins:deploy:mine plugins:deploy:other',
   'PUT /api/admin/plugins/:id/versions/:key/frontend': 'plugins:deploy plugins:deploy:mine',

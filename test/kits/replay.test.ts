@@ -185,6 +185,17 @@ t.test('an execution of a recorded trigger runs again, and what differs is said'
     t.match(there.out, /bad is counted 1 times\n {8}at count \(index\.ts:14:\d+\)/, 'with the line of the author');
     t.match(there.out, /it runs as it did then/);
     t.match(there.out, /\(the recorded module\)/);
+    const itself = await run([String(bad.id), '--plugin', 'counter'], env);
+    t.match(itself, { code: 0, out: /\(the recorded module\)[\s\S]*it runs as it did then/ }, 'without any sources');
+    t.match((await s.admin('GET', '/audit?limit=1')).json.items, [
+      { action: 'plugin.read_module', object_id: 'counter', after: { version: '1.0.0' } },
+    ]);
+    t.match(await run([file, '--plugin', 'counter'], env), { code: 0, out: /\(the recorded module\)/ });
+    t.match(await run([file, '--plugin', 'other'], env), { code: 1, err: /is an execution of counter, not of other/ });
+    t.match(await run([file, folder, '--plugin', 'counter'], env), {
+      code: 2,
+      err: /leave out the folder and --module/,
+    });
     fs.writeFileSync(path.join(folder, 'index.ts'), SOURCE.replace("if (what === 'bad')", 'if (n > 1n)'));
     const mended = await run([file, folder]);
     t.equal(mended.code, 0, 'the mended module passes');

@@ -13,4 +13,6 @@ t.test('a module that is not the one that passed the gate is not read for compil
     fs.writeFileSync(file, other);
     await t.rejects(storage.readRunnable('key', sha256Of(passed)), /key is not the one that was checked at upload/);
   }
+  fs.rmSync(file);
+  await t.rejects(storage.readRunnable('key', sha256Of(passed)), /key is not the one that was checked at upload/);
 });

@@ -50,14 +50,14 @@ export const checkRead =
     checkIfMatch(request, `plugin "${plugin.id}"`, pluginState(plugin, installed));
 
 /** Everything an administrator is shown of a plugin, and its entity tag. @throws ServiceError `not_found` */
-export async function pluginDetail({ db, quarantine, registry }: PluginsApiParts, id: string) {
+export async function pluginDetail({ db, installer, quarantine, registry }: PluginsApiParts, id: string) {
   const plugin = await loadPlugin(db, id);
   const version = plugin.installedVersionId === null ? undefined : await findVersion(db, plugin.installedVersionId);
   const live = registry.find(id);
   const tag = tagHeader(pluginState(plugin, version));
   const json = {
     ...pluginJson(plugin, version),
-    installed: version === undefined ? null : versionJson(version, version.id),
+    installed: version === undefined ? null : versionJson(version, version.id, installer.signer(version)),
     requirements: version?.manifest.requirements ?? [],
     permissions: version?.permissions ?? [],
     config: version === undefined ? [] : configJson(version),

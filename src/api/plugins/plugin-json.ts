@@ -81,10 +81,11 @@ export const pluginVersion = z
     installed_at: time.nullable().describe('When it was installed last; null for never'),
     installed: z.boolean().describe('Whether it is the version that runs'),
     frontend: pluginFrontend.nullable(),
+    signature,
   })
   .meta({ id: 'PluginVersion' });
 
-export function versionJson(v: VersionRow, installedId: number | null) {
+export function versionJson(v: VersionRow, installedId: number | null, signer: SignatureState) {
   return {
     wasm_key: v.wasmKey,
     version: v.version,
@@ -97,6 +98,7 @@ export function versionJson(v: VersionRow, installedId: number | null) {
     installed_at: v.installedAt,
     installed: v.id === installedId,
     frontend: frontendJson(v),
+    signature: signatureJson(signer),
   };
 }
 

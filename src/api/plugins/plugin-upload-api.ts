@@ -1,6 +1,9 @@
 import type { Readable } from 'node:stream';
 import { z } from 'zod';
+import { appendAudit } from '../../audit/audit-log.ts';
 import { ServiceError } from '../../base/errors.ts';
+import { makeSemaphore } from '../../base/semaphore.ts';
+import { NO_STORE } from '../../http/message.ts';
 import type { ReceivedModule } from '../../plugins/module-storage.ts';
 import { findVersion, findVersionByKey, type VersionRow } from '../../plugins/plugin-store.ts';
 import { actorOf, assertHasScope } from '../contract/caller.ts';
@@ -79,6 +82,15 @@ export const pluginUploads = resource('Plugins', 'Upload of modules and frontend
     description: 'What its upload answered, compared with the version that is installed now.',
     replies: { 200: uploaded },
   },
+  module: {
+    method: 'GET',
+    path: '/api/admin/plugins/:id/versions/:key/module',
+    guard: 'admin',
+    key: ['operate', 'plugins:deploy'],
+    summary: 'Download an uploaded module',
+    description: 'The bytes as they were uploaded.',
+    replies: { 200: { media: 'application/wasm', description: 'The module' } },
+  },
   deliverFrontend: {
     method: 'PUT',
     path: '/api/admin/plugins/:id/versions/:key/frontend',
@@ -117,11 +129,43 @@ export const upload: Handle<typeof pluginUploads.upload, PluginsApiParts> = asyn
   return { status: 201, json: await reviewJson(parts, version) };
 };
 
-export const review: Handle<typeof pluginUploads.review, PluginsApiParts> = async (parts, { params }) => {
-  const version = await findVersionByKey(parts.db, params.id, params.key);
+/** @throws ServiceError `not_found` */
+async function versionOf({ db }: PluginsApiParts, { id, key }: { id: string; key: string }): Promise<VersionRow> {
+  const version = await findVersionByKey(db, id, key);
   if (version === undefined)
-    throw new ServiceError('not_found', `plugin "${params.id}" has no version with the wasm_key "${params.key}"`);
-  return { status: 200, json: await reviewJson(parts, version) };
+    throw new ServiceError('not_found', `plugin "${id}" has no version with the wasm_key "${key}"`);
+  return version;
+}
+
+export const review: Handle<typeof pluginUploads.review, PluginsApiParts> = async (parts, { params }) => ({
+  status: 200,
+  json: await reviewJson(parts, await versionOf(parts, params)),
+});
+
+/** Others wait: each holds a whole module. */
+const reading = makeSemaphore(1);
+
+export const module: Handle<typeof pluginUploads.module, PluginsApiParts> = async (
+  parts,
+  { caller, params, request },
+) => {
+  const version = await versionOf(parts, params);
+  const body = await reading(() => parts.installer.readUploaded(version));
+  await appendAudit(parts.db, actorOf(caller, request), {
+    action: 'plugin.read_module',
+    objectType: 'plugin',
+    objectId: version.pluginId,
+    after: { version: version.version, wasm_key: version.wasmKey },
+  });
+  return {
+    status: 200,
+    headers: [
+      ['Content-Type', 'application/wasm'],
+      ['Content-Disposition', `attachment; filename="${version.pluginId}-${version.wasmKey}.wasm"`],
+      NO_STORE,
+    ],
+    body,
+  };
 };
 
 /** What an administrator reads before an installation. */
@@ -160,7 +204,7 @@ export const deliverFrontend: Handle<typeof pluginUploads.deliverFrontend, Plugi
   const file = received.get('file');
   if (file === undefined) throw new Error('the form has no frontend');
   const version = await parts.frontends.deliver(params.id, params.key, file, actorOf(caller, request));
-  return { status: 200, json: versionJson(version, null) };
+  return { status: 200, json: versionJson(version, null, parts.installer.signer(version)) };
 };
 
 /** What the administrator should know of the plugin's pages before installing it; `code` is stable. */

@@ -24,7 +24,7 @@ import {
   pluginVersion,
   versionJson,
 } from './plugin-json.ts';
-import { deliverFrontend, pluginUploads, review, upload } from './plugin-upload-api.ts';
+import { deliverFrontend, module, pluginUploads, review, upload } from './plugin-upload-api.ts';
 
 export type { PluginsApiParts } from './plugin-detail.ts';
 
@@ -145,6 +145,7 @@ export const plugins = resource('Plugins', 'Upload, installation and the life of
     key: ['admin'],
     summary: 'Uninstall a plugin',
     description: 'Its settings, keys and values are removed. Its versions are kept for plugins.keep_uninstalled.',
+    ifMatch: 'the plugin',
     replies: { 204: null },
   },
   list: {
@@ -176,7 +177,7 @@ export const plugins = resource('Plugins', 'Upload, installation and the life of
     method: 'GET',
     path: `${path}/:id/versions`,
     guard: 'admin',
-    key: ['read', 'plugins:deploy'],
+    key: ['read', 'operate', 'plugins:deploy'],
     summary: 'List the versions of a plugin',
     query: page,
     replies: { 200: pageOf(pluginVersion) },
@@ -284,7 +285,7 @@ const uninstall: Handle<typeof plugins.uninstall, PluginsApiParts> = async (
   { installer },
   { caller, params, request },
 ) => {
-  await installer.uninstall(params.id, actorOf(caller, request));
+  await installer.uninstall(params.id, actorOf(caller, request), checkRead(request));
   return { status: 204 };
 };
 
@@ -315,16 +316,20 @@ const list: Handle<typeof plugins.list, PluginsApiParts> = async ({ db, quaranti
 
 const get: Handle<typeof plugins.get, PluginsApiParts> = (parts, { params }) => pluginReply(parts, params.id);
 
-const listVersionsOf: Handle<typeof plugins.listVersions, PluginsApiParts> = async ({ db }, input) => {
+const listVersionsOf: Handle<typeof plugins.listVersions, PluginsApiParts> = async ({ db, installer }, input) => {
   const { id, installedVersionId } = await loadPlugin(db, input.params.id);
   const load = (before: number, most: number) => listVersions(db, id, before, most);
-  return { status: 200, json: await loadPage(input.query, load, v => versionJson(v, installedVersionId)) };
+  return {
+    status: 200,
+    json: await loadPage(input.query, load, v => versionJson(v, installedVersionId, installer.signer(v))),
+  };
 };
 
 export const pluginRoutes = (parts: PluginsApiParts): Route[] =>
   serve(plugins, parts, {
     upload,
     review,
+    module,
     deliverFrontend,
     setFrontendAccess,
     setHtmlTrust,

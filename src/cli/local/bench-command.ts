@@ -3,7 +3,7 @@ import path from 'node:path';
 import { z } from 'zod';
 import { closedLoop, type LoadRequest, type Measured, openLoop, sendOnce } from '../../authors/load.ts';
 import { OperatorError, UsageError } from '../../base/errors.ts';
-import { fileProblem } from '../../base/file-problem.ts';
+import { fileProblem, isMissing } from '../../base/file-problem.ts';
 import { inspectModule } from '../../plugins/inspect.ts';
 import { httpTriggersOf, type Manifest } from '../../plugins/manifest.ts';
 import { buildProject, endBuilds, SourceMistakes } from '../../projects/build-project.ts';
@@ -230,7 +230,7 @@ function readKept(file: string): Result | null {
   try {
     text = fs.readFileSync(file, 'utf8');
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
+    if (isMissing(error)) return null;
     throw new OperatorError(`${file} cannot be read: ${fileProblem(error)}`);
   }
   try {

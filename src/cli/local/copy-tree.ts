@@ -1,7 +1,6 @@
 import fs from 'node:fs/promises';
 import path from 'node:path';
-
-const isMissing = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'ENOENT';
+import { isMissing } from '../../base/file-problem.ts';
 
 /**
  * Copies the plain files below a folder, whatever is written and removed there meanwhile: a file that goes away is

@@ -9,11 +9,12 @@ import { buildProject, endBuilds } from '../../projects/build-project.ts';
 import { readProject } from '../../projects/project.ts';
 import type { RecordedExecution } from '../../records/recorded-execution.ts';
 import { jsonText } from '../print/json-text.ts';
+import { allOf } from '../remote/find-named.ts';
 import { type Answer, ask, type Remote, type RemoteFlags } from '../remote/remote.ts';
 
 /** `plugin replay`: runs a recorded execution again on this machine. */
 
-export type ReplayFlags = RemoteFlags & { module?: string; save?: string; set: string[] };
+export type ReplayFlags = RemoteFlags & { module?: string; plugin?: string; save?: string; set: string[] };
 
 function fileBytes(file: string): Uint8Array {
   try {
@@ -52,21 +53,64 @@ function saveRecording(file: string, text: string): void {
   }
 }
 
+/**
+ * @param execution its number, or a file with its recording
+ * @param plugin asked for where the service is
+ */
 async function recordingOf(
   execution: string,
-  module: Uint8Array,
+  plugin: () => string,
   remote: () => Promise<Remote>,
   save: string | undefined,
 ): Promise<RecordedExecution> {
   if (!/^\d+$/.test(execution)) return readRecording(Buffer.from(fileBytes(execution)).toString(), execution);
-  const { manifest } = inspectModule(module);
-  if (manifest === null) throw new OperatorError('the module has no manifest: an upload would be refused');
+  const id = plugin();
   const { host } = await remote();
-  const params = { path: { id: manifest.id, execution: Number(execution) } };
+  const params = { path: { id, execution: Number(execution) } };
   const answer = await ask(() => host.GET('/api/admin/plugins/{id}/executions/{execution}/recording', { params }));
   const text = jsonText(answer);
   if (save !== undefined) saveRecording(save, text);
   return readRecording(text, `execution ${execution}`);
+}
+
+function pluginOf(module: Uint8Array): string {
+  const { manifest } = inspectModule(module);
+  if (manifest === null) throw new OperatorError('the module has no manifest: an upload would be refused');
+  return manifest.id;
+}
+
+/** The module that ran then, as the service has it. */
+async function recordedModule({ host }: Remote, then: RecordedExecution): Promise<Uint8Array> {
+  const { module_sha256: sha256, plugin_id: id } = then;
+  const versions = await allOf(query =>
+    host.GET('/api/admin/plugins/{id}/versions', { params: { path: { id }, query } }),
+  );
+  const version = versions.find(v => v.sha256 === sha256);
+  if (version === undefined)
+    throw new OperatorError(`${id} has no version with the recorded module any more: replay it on the sources instead`);
+  const params = { path: { id, key: version.wasm_key } };
+  return new Uint8Array(
+    await ask(() => host.GET('/api/admin/plugins/{id}/versions/{key}/module', { params, parseAs: 'arrayBuffer' })),
+  );
+}
+
+/** What ran, and what it is run on now. */
+async function replayedOf(
+  execution: string,
+  folder: string | undefined,
+  { module: file, plugin, save }: ReplayFlags,
+  remote: () => Promise<Remote>,
+): Promise<{ module: Uint8Array; recorded: RecordedExecution }> {
+  if (plugin === undefined) {
+    const module = await moduleOf(folder ?? '.', file);
+    return { module, recorded: await recordingOf(execution, () => pluginOf(module), remote, save) };
+  }
+  if (folder !== undefined || file !== undefined)
+    throw new UsageError('--plugin runs the recorded module of the service: leave out the folder and --module');
+  const recorded = await recordingOf(execution, () => plugin, remote, save);
+  if (recorded.plugin_id !== plugin)
+    throw new OperatorError(`${execution} is an execution of ${recorded.plugin_id}, not of ${plugin}`);
+  return { recorded, module: await recordedModule(await remote(), recorded) };
 }
 
 const HIDDEN_MATTERS =
@@ -83,17 +127,17 @@ function bodyText({ body }: ExecutionOutcome): string {
  * `plugin replay EXECUTION [FOLDER]`.
  *
  * @param execution number of a recorded execution, or a file with a recording
- * @param remote the service that has it; asked for a number alone
+ * @param folder of the plugin, which is built; undefined for the present one
+ * @param remote the service that has it; asked for a number, and for the recorded module
  * @returns what to print; the command ends with 1 when it ran otherwise than then, and did not end well in place of a failure
  */
 export async function replayCommand(
   execution: string,
-  folder: string,
+  folder: string | undefined,
   flags: ReplayFlags,
   remote: () => Promise<Remote>,
 ): Promise<Answer> {
-  const module = await moduleOf(folder, flags.module);
-  const recorded = await recordingOf(execution, module, remote, flags.save);
+  const { module, recorded } = await replayedOf(execution, folder, flags, remote);
   const { calls, differences, isMended, isRecorded, outcome } = await replay(module, recorded, configOf(flags.set));
   const exitCode = differences.length > 0 && !isMended ? 1 : 0;
   if (flags.json === true)

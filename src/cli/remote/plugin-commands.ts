@@ -33,18 +33,21 @@ function readFile(file: string): Blob {
   }
 }
 
+type Signature = { state: 'none' | 'trusted' | 'unknown' | 'wrong'; key_id: string | null; signer: string | null };
+
+/** Who signed a module, as far as it is known; only a trusted key says it. */
+const SIGNED: Readonly<Record<Signature['state'], (s: Signature) => string>> = {
+  none: () => '-',
+  trusted: s => `${s.signer}`,
+  unknown: s => `unknown key ${s.key_id}`,
+  wrong: s => `wrong signature of ${s.signer}`,
+};
+
 /** Who signed a module; nothing for one that is not signed. */
-function signatureLines({
-  key_id,
-  signer,
-  state,
-}: {
-  state: string;
-  key_id: string | null;
-  signer: string | null;
-}): string[] {
-  if (state === 'none') return [];
-  return [state === 'trusted' ? `signed by ${signer}` : `claims the key ${key_id}, which the service does not know`];
+function signatureLines(s: Signature): string[] {
+  if (s.state === 'none') return [];
+  if (s.state === 'unknown') return [`claims the key ${s.key_id}, which the service does not know`];
+  return [s.state === 'trusted' ? `signed by ${SIGNED.trusted(s)}` : SIGNED.wrong(s)];
 }
 
 /** `plugin upload FILE`. @returns what to print: the key to install it by, and what it asks for */
@@ -149,6 +152,7 @@ export async function listVersions(r: Remote, id: string): Promise<string> {
     ['STATE', v => (v.installed ? 'installed' : v.installed_at === null ? 'uploaded' : 'was installed')],
     ['UPLOADED', v => when(v.uploaded_at)],
     ['FRONTEND', v => (v.frontend === null ? '-' : `${v.frontend.files} files`)],
+    ['SIGNED BY', v => SIGNED[v.signature.state](v.signature)],
     ['PERMISSIONS', v => v.permissions.join(' ') || '-'],
   ]);
   return shown(r.json, { items }, text);

@@ -255,7 +255,7 @@ function addCallVerb(program: Command, environment: NodeJS.ProcessEnv, config: R
 function addReplayVerb(program: Command, remoteFor: RemoteFor): void {
   const plugin = program.commands.find(c => c.name() === 'plugin') ?? program;
   verb<ReplayFlags & Flags>(plugin, 'replay <execution>', 'run a recorded execution again', async (flags, args) => {
-    const [execution = '', folder = '.'] = args;
+    const [execution = '', folder] = args;
     const answer = await (await import('../local/replay-command.ts')).replayCommand(execution, folder, flags, () =>
       remoteFor(flags),
     );
@@ -265,6 +265,7 @@ function addReplayVerb(program: Command, remoteFor: RemoteFor): void {
   })
     .argument('[folder]', 'folder of the plugin, which is built; the present one without it')
     .option('--module <file>', 'a built module, instead of the folder')
+    .option('--plugin <id>', 'the recorded module as the service has it, instead of the folder')
     .option('--set <field>', 'a configuration field that the recording hides, like api_key=secret', repeated, [])
     .option('--save <file>', 'where to keep the recording, to name it instead of the number')
     .option('--url <address>', 'address of the service; else PLUGIN_HOST_URL, or that of the configuration')
