@@ -10,8 +10,10 @@ import { saveBlob } from './save-file.ts';
 type Answer = { data?: Blob; response: Response };
 
 /** Downloads an answer with the credentials of the page, which a link would not send. While it comes in it can be stopped. */
-export function Download(props: ButtonProps & { label: string; load(signal: AbortSignal): Promise<Answer> }) {
-  const { label, load, ...look } = props;
+export function Download(
+  props: ButtonProps & { label: string; 'aria-label'?: string; load(signal: AbortSignal): Promise<Answer> },
+) {
+  const { 'aria-label': name, label, load, ...look } = props;
   const { t } = useTranslation();
   const [isLoading, setLoading] = useState(false);
   const end = useRef<AbortController | null>(null);
@@ -36,6 +38,8 @@ export function Download(props: ButtonProps & { label: string; load(signal: Abor
     <Button
       variant="default"
       {...look}
+      // The text says what a click does meanwhile.
+      aria-label={isLoading ? undefined : name}
       leftSection={isLoading ? <IconPlayerStop size={16} aria-hidden /> : <IconDownload size={16} aria-hidden />}
       onClick={() => (isLoading ? end.current?.abort() : void download())}
     >

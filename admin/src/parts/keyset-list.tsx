@@ -5,6 +5,9 @@ import { useTranslation } from 'react-i18next';
 import { ProblemAlert } from './problem.tsx';
 import { Waiting } from './waiting.tsx';
 
+/** Where the head of a table stays while its rows scroll (page.css). */
+const HEAD = 'var(--table-head-top, 0px)';
+
 type PageOf<Row> = { items: Row[]; next_cursor?: string | null };
 
 /** @param load one page; the cursor is undefined for the first */
@@ -61,8 +64,15 @@ export function KeysetTable<Row>(props: {
   return (
     <Stack gap="sm">
       {query.error !== null && <ProblemAlert error={query.error} onRetry={() => query.refetch()} />}
-      <Table.ScrollContainer tabIndex={0} minWidth={280} type="native">
-        <Table verticalSpacing="xs" highlightOnHover aria-label={label} className="stacked">
+      <Table.ScrollContainer tabIndex={0} minWidth={280} type="native" className="whole-table">
+        <Table
+          verticalSpacing="xs"
+          highlightOnHover
+          aria-label={label}
+          className="stacked"
+          stickyHeader
+          stickyHeaderOffset={HEAD}
+        >
           <Table.Thead>
             <Table.Tr>
               {columns.map(c => (

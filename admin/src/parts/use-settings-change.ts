@@ -2,16 +2,15 @@ import { useQueryClient } from '@tanstack/react-query';
 import { ApiProblem } from '../api/problem.ts';
 import { notifyDone } from './problem.tsx';
 
-/**
- * Changes settings of a plugin, or of a trigger or command of it, and reads again what the pages show of them.
- *
- * @param saved what is said when they are saved
- */
-export function useSettingsChange(plugin: string, saved: string) {
+const useReadAgain = (plugin: string): (() => Promise<void>) => {
   const queries = useQueryClient();
-  const readAgain = (): Promise<void> => queries.invalidateQueries({ queryKey: ['plugins', plugin] });
-  /** Waits for an answer. After a refusal for a change of another administrator, what that one has saved is read. */
-  const sent = async (work: Promise<unknown>): Promise<void> => {
+  return () => queries.invalidateQueries({ queryKey: ['plugins', plugin] });
+};
+
+/** Waits for an answer. After a refusal for a change of another administrator, what that one has saved is read. */
+export function useSent(plugin: string): (work: Promise<unknown>) => Promise<void> {
+  const readAgain = useReadAgain(plugin);
+  return async work => {
     try {
       await work;
     } catch (problem) {
@@ -19,6 +18,16 @@ export function useSettingsChange(plugin: string, saved: string) {
       throw problem;
     }
   };
+}
+
+/**
+ * Changes settings of a plugin, or of a trigger or command of it, and reads again what the pages show of them.
+ *
+ * @param saved what is said when they are saved
+ */
+export function useSettingsChange(plugin: string, saved: string) {
+  const readAgain = useReadAgain(plugin);
+  const sent = useSent(plugin);
   /** Shows what is saved now. */
   const done = async (): Promise<void> => {
     await readAgain();

@@ -1,27 +1,22 @@
-import { Button, Code, Group, Stack, Switch, Table, TagsInput, Text } from '@mantine/core';
-import { notifications } from '@mantine/notifications';
-import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { useRef } from 'react';
+import { Code, Stack, Switch, Table, TagsInput, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas, tagOf } from '../api/client.ts';
-import { ApiProblem } from '../api/problem.ts';
 import { AccessBadge } from '../parts/access-badge.tsx';
+import { DraftBar } from '../parts/draft-bar.tsx';
 import { LinkAnchor } from '../parts/links.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { Outdated } from '../parts/outdated.tsx';
-import { memberText, notifyProblem } from '../parts/problem.tsx';
 import { UnheldRoles } from '../parts/role-field.tsx';
 import { StateBadge } from '../parts/state-badge.tsx';
 import { useDraft } from '../parts/use-draft.ts';
 import { useSettingsChange } from '../parts/use-settings-change.ts';
+import { useUndoableSwitch } from '../parts/use-undoable-switch.tsx';
 import { Section } from './review.tsx';
 import { RoleAccess } from './role-access.tsx';
 
 type Settings = Schemas['TriggerSettings'];
 type Member = 'enabled' | 'allow_user_session' | 'allow_service_key';
-
-/** Long enough to get there with the keyboard. */
-const UNDO_MS = 20_000;
 
 /** Who may call what: a row for each trigger and command, changed where it stands, and taken back with one click. */
 export default function AccessMatrix({ plugin }: { plugin: Schemas['Plugin'] }) {
@@ -65,80 +60,39 @@ export default function AccessMatrix({ plugin }: { plugin: Schemas['Plugin'] }) 
   );
 }
 
-/** Sends a change of one member; what it brought is shown with the way back. */
+/** Changes one member of the settings of a trigger. */
 function useChangeTrigger(): (before: Settings, member: Member, value: boolean) => Promise<void> {
-  const { t } = useTranslation();
-  const queries = useQueryClient();
-  const shown = useRef('');
-  const last = useRef(new Map<string, Promise<void>>());
-  const change = async ({ plugin_id, trigger }: Settings, member: Member, value: boolean): Promise<void> => {
+  const turn = useUndoableSwitch();
+  return ({ plugin_id, trigger }, member, value) => {
     const path = { id: plugin_id, name: trigger };
-    const readAgain = (): Promise<void> => queries.invalidateQueries({ queryKey: ['plugins', plugin_id] });
-    /** @returns the tag of the settings as they are then */
+    const read = async () => {
+      const reply = await api.GET('/api/admin/plugins/{id}/triggers/{name}/settings', { params: { path } });
+      return { value: answered(reply)[member], tag: tagOf(reply) };
+    };
     const send = async (to: boolean, tag: string): Promise<string> => {
-      const reply = await api.PUT('/api/admin/plugins/{id}/triggers/{name}/settings', {
-        params: { path, header: { 'If-Match': tag } },
-        body: { [member]: to },
-      });
-      answered(reply);
-      return tagOf(reply);
+      const params = { path, header: { 'If-Match': tag } };
+      return tagOf(
+        await api.PUT('/api/admin/plugins/{id}/triggers/{name}/settings', { params, body: { [member]: to } }),
+      );
     };
-    /** What another administrator has changed since may make it mean something else. */
-    const undo = (tag: string): void => {
-      notifications.hide(shown.current);
-      send(!value, tag)
-        .catch((problem: unknown) => {
-          if (!(problem instanceof ApiProblem) || problem.code !== 'precondition_failed') return notifyProblem(problem);
-          const members = problem.changed.map(memberText).join(', ');
-          notifications.show({
-            color: 'red',
-            message: t('access.notUndone', { trigger, members }),
-            autoClose: UNDO_MS,
-          });
-        })
-        .finally(readAgain);
-    };
-    try {
-      const now = await api.GET('/api/admin/plugins/{id}/triggers/{name}/settings', { params: { path } });
-      // Another administrator did the same: there is nothing of one's own to take back.
-      if (answered(now)[member] === value) return await readAgain();
-      const tag = await send(value, tagOf(now));
-      await readAgain();
-      notifications.hide(shown.current);
-      const id = `undo ${plugin_id} ${trigger} ${tag}`;
-      shown.current = id;
-      let isUndone = false;
-      notifications.show({
-        id,
-        color: 'teal',
-        autoClose: UNDO_MS,
-        message: (
-          <Group justify="space-between" wrap="nowrap">
-            <Text size="sm">{t('access.saved', { trigger })}</Text>
-            <Button
-              size="compact-sm"
-              variant="light"
-              onClick={() => {
-                // It can be clicked while it fades out.
-                if (!isUndone) undo(tag);
-                isUndone = true;
-              }}
-            >
-              {t('common.undo')}
-            </Button>
-          </Group>
-        ),
-      });
-    } catch (problem) {
-      notifyProblem(problem);
-    }
+    return turn({ plugin: plugin_id, name: trigger, read, send }, value);
   };
-  // One after the other, so that the next one finds the tag that the one before has left.
-  return (before, member, value) => {
-    const { trigger } = before;
-    const next = (last.current.get(trigger) ?? Promise.resolve()).then(() => change(before, member, value));
-    last.current.set(trigger, next);
-    return next;
+}
+
+/** Enables or disables a command. */
+function useChangeCommand(): (before: Schemas['CommandSettings'], value: boolean) => Promise<void> {
+  const turn = useUndoableSwitch();
+  return ({ command, plugin_id }, value) => {
+    const path = { id: plugin_id, cmd: command };
+    const read = async () => {
+      const reply = await api.GET('/api/admin/plugins/{id}/commands/{cmd}/settings', { params: { path } });
+      return { value: answered(reply).enabled, tag: tagOf(reply) };
+    };
+    const send = async (enabled: boolean, tag: string): Promise<string> => {
+      const params = { path, header: { 'If-Match': tag } };
+      return tagOf(await api.PUT('/api/admin/plugins/{id}/commands/{cmd}/enabled', { params, body: { enabled } }));
+    };
+    return turn({ plugin: plugin_id, name: `/${command}`, read, send }, value);
   };
 }
 
@@ -272,38 +226,21 @@ function OriginsForm({ id, saved, tag }: { id: string; saved: readonly string[];
   return (
     <Stack gap="xs">
       <Outdated draft={edit}>{saved.join(', ') || t('trigger.noOrigins')}</Outdated>
-      <Group align="flex-end">
-        <TagsInput
-          aria-label={t('access.origins')}
-          placeholder="https://www.example.org"
-          value={edit.value}
-          onChange={edit.set}
-          style={{ flex: '1 1 20rem' }}
-          maw={640}
-        />
-        <Button
-          onClick={() => void edit.save(edit.value, save).catch(notifyProblem)}
-          disabled={!edit.isChanged || edit.isOutdated}
-        >
-          {t('common.save')}
-        </Button>
-      </Group>
+      <TagsInput
+        aria-label={t('access.origins')}
+        placeholder="https://www.example.org"
+        value={edit.value}
+        onChange={edit.set}
+        maw={640}
+      />
+      <DraftBar draft={edit} send={save} />
     </Stack>
   );
 }
 
 function Commands({ items }: { items: ReadonlyArray<Schemas['CommandSettings']> }) {
   const { t } = useTranslation();
-  const queries = useQueryClient();
-  const turn = async (c: Schemas['CommandSettings'], enabled: boolean): Promise<void> => {
-    try {
-      const params = { path: { id: c.plugin_id, cmd: c.command } };
-      answered(await api.PUT('/api/admin/plugins/{id}/commands/{cmd}/enabled', { params, body: { enabled } }));
-      await queries.invalidateQueries({ queryKey: ['plugins', c.plugin_id] });
-    } catch (problem) {
-      notifyProblem(problem);
-    }
-  };
+  const change = useChangeCommand();
   const rolesOf = (c: Schemas['CommandSettings']): string =>
     [c.system_role, ...c.global_roles, c.plugin_role].filter(r => r !== null).join(', ');
   return (
@@ -348,7 +285,7 @@ function Commands({ items }: { items: ReadonlyArray<Schemas['CommandSettings']> 
                 <Switch
                   checked={c.enabled}
                   aria-label={`${c.command}: ${t('access.enabled')}`}
-                  onChange={e => void turn(c, e.currentTarget.checked)}
+                  onChange={e => void change(c, e.currentTarget.checked)}
                 />
               </Table.Td>
               <Table.Td data-label={t('access.roles')}>{rolesOf(c) || '–'}</Table.Td>

@@ -8,6 +8,7 @@ export const AUDIT_ACTIONS = [
   'plugin.resume',
   'plugin.uninstall',
   'plugin.restore',
+  'plugin.read_module',
   'plugin.origins',
   'plugin.frontend',
   'plugin.frontend_access',

@@ -4,6 +4,7 @@ import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
 import { useSearchState } from '../app/use-search-state.ts';
 import { AddressedDetails } from '../parts/addressed-details.tsx';
+import { ClearFilters } from '../parts/clear-filters.tsx';
 import { Doctor } from '../parts/doctor.tsx';
 import { Download } from '../parts/download.tsx';
 import { Empty } from '../parts/empty.tsx';
@@ -81,6 +82,7 @@ export default function Audit() {
             icon={IconListDetails}
             title={t('audit.emptyTitle')}
             text={t(isFiltered ? 'audit.emptyFilter' : 'audit.empty')}
+            action={<ClearFilters of={['action', 'actor', 'object_type', 'object_id', 'since', 'until']} />}
           />
         }
       />

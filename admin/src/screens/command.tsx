@@ -1,9 +1,10 @@
-import { Button, Group, Stack, Switch, TagsInput, TextInput } from '@mantine/core';
+import { Stack, Switch, TagsInput, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useParams } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas, tagOf } from '../api/client.ts';
 import { May } from '../app/may.tsx';
+import { DraftBar } from '../parts/draft-bar.tsx';
 import { PluginCrumbs } from '../parts/links.tsx';
 import { LoadedPage } from '../parts/loaded-page.tsx';
 import { Outdated } from '../parts/outdated.tsx';
@@ -143,11 +144,7 @@ function RolesForm(props: {
             <div>{`${t('command.global')}: ${global_roles.join(', ') || '–'}`}</div>
             <div>{`${t('command.plugin')}: ${plugin_role ?? '–'}`}</div>
           </Outdated>
-          <Group>
-            <Button disabled={edit.isOutdated} onClick={() => void edit.save(wanted, save).catch(notifyProblem)}>
-              {t('common.save')}
-            </Button>
-          </Group>
+          <DraftBar draft={edit} value={wanted} send={save} />
         </Stack>
       </May>
     </Section>

@@ -6,6 +6,7 @@ import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
 import { May } from '../app/may.tsx';
 import { useSearchState } from '../app/use-search-state.ts';
+import { ClearFilters } from '../parts/clear-filters.tsx';
 import { Empty } from '../parts/empty.tsx';
 import { KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
 import { LinkAnchor } from '../parts/links.tsx';
@@ -122,6 +123,7 @@ export function DeliveryList({ subscription }: { subscription: Schemas['EventSub
             icon={IconTruckDelivery}
             title={t('events.noDeliveriesTitle')}
             text={t(state === undefined ? 'events.noDeliveries' : 'events.noDeliveriesFilter')}
+            action={<ClearFilters of={['state']} />}
           />
         }
       />

@@ -6,6 +6,7 @@ import type { Streamed } from '../api/event-stream.ts';
 import { useLive } from '../api/use-live.ts';
 import { useSearchState } from '../app/use-search-state.ts';
 import { AddressedDetails } from '../parts/addressed-details.tsx';
+import { ClearFilters } from '../parts/clear-filters.tsx';
 import { Empty } from '../parts/empty.tsx';
 import { FilterText } from '../parts/filter-text.tsx';
 import { type Column, KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
@@ -84,6 +85,7 @@ export function EventList() {
               icon={IconBell}
               title={t('events.emptyTitle')}
               text={t(filters.length > 0 ? 'events.emptyFilter' : 'events.empty')}
+              action={<ClearFilters of={['plugin', 'type']} />}
             />
           }
         />

@@ -1,8 +1,10 @@
 import { Box, Card, Code, Group, Progress, SimpleGrid, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api } from '../api/client.ts';
 import { May } from '../app/may.tsx';
+import { Caller } from '../parts/caller.tsx';
 import { CopyText } from '../parts/copy.tsx';
 import { Details } from '../parts/details.tsx';
 import { Download } from '../parts/download.tsx';
@@ -112,7 +114,7 @@ export function ExecutionDetails({ execution: e }: { execution: Found }) {
         <Fact label={t('plugins.version')} value={e.version} />
         <Fact label={t('executions.hostCalls')} value={numberText(e.host_calls)} />
         <Fact label={t('executions.memory')} value={bytesText(e.peak_pages * PAGE_BYTES)} />
-        <Fact label={t('executions.caller')} value={e.principal} />
+        <Fact label={t('executions.caller')} value={<Caller principal={e.principal} />} />
       </SimpleGrid>
       <Stack gap={6}>
         <Named label={t('problem.requestId')} value={e.request_id} />
@@ -121,6 +123,8 @@ export function ExecutionDetails({ execution: e }: { execution: Found }) {
       {e.recorded && (
         <Section title={t('executions.again')} about={t('executions.againAbout')}>
           <CopyText value={`plugin-host plugin replay ${e.id} --url ${location.origin}`} />
+          <Text size="sm">{t('executions.againRecorded')}</Text>
+          <CopyText value={`plugin-host plugin replay ${e.id} --plugin ${e.plugin_id} --url ${location.origin}`} />
           <May need="operate" isInline>
             <Download
               size="xs"
@@ -175,13 +179,13 @@ function Named({ label, value }: { label: string; value: string }) {
   );
 }
 
-function Fact({ label, value }: { label: string; value: string }) {
+function Fact({ label, value }: { label: string; value: ReactNode }) {
   return (
     <div>
       <Text size="xs" c="dimmed">
         {label}
       </Text>
-      <Text fw={500} size="sm" style={{ overflowWrap: 'anywhere' }}>
+      <Text component="div" fw={500} size="sm" style={{ overflowWrap: 'anywhere' }}>
         {value}
       </Text>
     </div>

@@ -1,4 +1,4 @@
-import { Box, Button, Group, Select, Switch, Text, TextInput, UnstyledButton } from '@mantine/core';
+import { Box, Group, Select, Switch, Text, TextInput, UnstyledButton } from '@mantine/core';
 import { IconListCheck } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useTranslation } from 'react-i18next';
@@ -6,6 +6,8 @@ import { answered, api, type Schemas } from '../api/client.ts';
 import type { Streamed } from '../api/event-stream.ts';
 import { useLive } from '../api/use-live.ts';
 import { type SearchState, useSearchState } from '../app/use-search-state.ts';
+import { Caller } from '../parts/caller.tsx';
+import { ClearFilters } from '../parts/clear-filters.tsx';
 import { Empty } from '../parts/empty.tsx';
 import { FilterText } from '../parts/filter-text.tsx';
 import { type Column, KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
@@ -88,13 +90,7 @@ export default function ExecutionList({ plugin }: { plugin: string | null }) {
               icon={IconListCheck}
               title={t('executions.emptyTitle')}
               text={t(isNarrowed(search) ? 'executions.emptyFilter' : 'executions.empty')}
-              action={
-                isNarrowed(search) && (
-                  <Button variant="default" onClick={() => setSearch(NO_FILTER)}>
-                    {t('executions.noFilter')}
-                  </Button>
-                )
-              }
+              action={<ClearFilters of={FILTERS} />}
             />
           }
         />
@@ -109,7 +105,6 @@ export default function ExecutionList({ plugin }: { plugin: string | null }) {
 }
 
 const FILTERS = ['id', 'outcome', 'plugin', 'principal', 'since', 'trigger', 'until'] as const;
-const NO_FILTER = Object.fromEntries(FILTERS.map(name => [name, undefined]));
 const isNarrowed = (search: SearchState): boolean => FILTERS.some(name => search[name] !== undefined);
 
 /** The stream of what is recorded from now on; times have no part in it. */
@@ -165,11 +160,7 @@ function useColumns(hasPlugin: boolean): Array<Column<Execution>> {
       key: 'who',
       title: t('executions.caller'),
       from: 'md',
-      cell: e => (
-        <Text size="sm" ff="monospace">
-          {e.principal}
-        </Text>
-      ),
+      cell: e => <Caller principal={e.principal} />,
     },
     {
       key: 'why',

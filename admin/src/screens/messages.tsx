@@ -8,6 +8,7 @@ import { confirmed } from '../api/questions.ts';
 import { May } from '../app/may.tsx';
 import { useSearchState } from '../app/use-search-state.ts';
 import { AddressedDetails } from '../parts/addressed-details.tsx';
+import { ClearFilters } from '../parts/clear-filters.tsx';
 import { CopyText } from '../parts/copy.tsx';
 import { Empty } from '../parts/empty.tsx';
 import { Facts } from '../parts/facts.tsx';
@@ -79,6 +80,7 @@ export default function Messages() {
             icon={IconMessage}
             title={t('messages.emptyTitle')}
             text={t(isFiltered ? 'messages.emptyFilter' : 'messages.empty')}
+            action={<ClearFilters of={['state', 'channel', 'plugin', 'request']} />}
           />
         }
       />

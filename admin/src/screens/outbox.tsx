@@ -1,8 +1,9 @@
-import { Button, Group, Select, Tabs, Text, UnstyledButton } from '@mantine/core';
+import { Group, Select, Tabs, Text, UnstyledButton } from '@mantine/core';
 import { IconTruckDelivery } from '@tabler/icons-react';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
 import { useSearchState } from '../app/use-search-state.ts';
+import { ClearFilters } from '../parts/clear-filters.tsx';
 import { Empty } from '../parts/empty.tsx';
 import { FilterText } from '../parts/filter-text.tsx';
 import { KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
@@ -120,13 +121,7 @@ function Entries() {
             icon={IconTruckDelivery}
             title={t('outbox.emptyTitle')}
             text={t(state === undefined && key === undefined ? 'outbox.empty' : 'outbox.emptyFilter')}
-            action={
-              state === undefined && key === undefined ? undefined : (
-                <Button variant="default" onClick={() => setSearch({ state: undefined, key: undefined })}>
-                  {t('outbox.noFilter')}
-                </Button>
-              )
-            }
+            action={<ClearFilters of={['state', 'key']} />}
           />
         }
       />

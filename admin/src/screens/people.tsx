@@ -5,6 +5,7 @@ import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
 import { May } from '../app/may.tsx';
 import { useSearchState } from '../app/use-search-state.ts';
+import { ClearFilters } from '../parts/clear-filters.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { Empty } from '../parts/empty.tsx';
 import { type Column, KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
@@ -71,7 +72,12 @@ export default function People() {
               }
             />
           ) : (
-            <Empty icon={IconSearch} title={t('common.nothingFound')} text={t('common.nothingFoundFor', { search })} />
+            <Empty
+              icon={IconSearch}
+              title={t('common.nothingFound')}
+              text={t('common.nothingFoundFor', { search })}
+              action={<ClearFilters of={['search']} />}
+            />
           )
         }
       />

@@ -1,24 +1,25 @@
 import { Button, Group, SegmentedControl, Stack, Text } from '@mantine/core';
 import { IconBrowser, IconExternalLink } from '@tabler/icons-react';
-import { useQueryClient } from '@tanstack/react-query';
 import { useTranslation } from 'react-i18next';
-import { answered, api, type Schemas } from '../api/client.ts';
+import { api, type Schemas } from '../api/client.ts';
 import { confirmed } from '../api/questions.ts';
 import { May } from '../app/may.tsx';
 import { CopyText } from '../parts/copy.tsx';
 import { Empty } from '../parts/empty.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { LinkButton } from '../parts/links.tsx';
-import { notifyDone, notifyProblem } from '../parts/problem.tsx';
+import { notifyProblem } from '../parts/problem.tsx';
 import { bytesText, numberText } from '../parts/quantities.ts';
+import { useSettingsChange } from '../parts/use-settings-change.ts';
+import type { ReadPlugin } from './plugin.tsx';
 import { Section } from './review.tsx';
 
 /** The pages a plugin brings, and how far they are trusted. */
-export default function PluginPages({ plugin }: { plugin: Schemas['Plugin'] }) {
+export default function PluginPages({ plugin, tag }: ReadPlugin) {
   return (
     <Stack gap="xl">
       <Frontend plugin={plugin} />
-      <Trust plugin={plugin} />
+      <Trust plugin={plugin} tag={tag} />
     </Stack>
   );
 }
@@ -72,15 +73,14 @@ function Frontend({ plugin }: { plugin: Schemas['Plugin'] }) {
 }
 
 /** What the pages of a plugin may do, said in plain words. */
-function Trust({ plugin }: { plugin: Schemas['Plugin'] }) {
+function Trust({ plugin, tag }: ReadPlugin) {
   const { t } = useTranslation();
-  const queries = useQueryClient();
-  const params = { path: { id: plugin.id } };
-  const changed = async (work: () => Promise<unknown>): Promise<void> => {
+  const { done, sent } = useSettingsChange(plugin.id, t('config.saved'));
+  const params = { path: { id: plugin.id }, header: { 'If-Match': tag } };
+  const changed = async (work: Promise<unknown>): Promise<void> => {
     try {
-      await work();
-      await queries.invalidateQueries({ queryKey: ['plugins', plugin.id] });
-      notifyDone(t('config.saved'));
+      await sent(work);
+      await done();
     } catch (problem) {
       notifyProblem(problem);
     }
@@ -94,7 +94,7 @@ function Trust({ plugin }: { plugin: Schemas['Plugin'] }) {
       isDangerous: true,
     };
     if (trust === 'trusted' && !(await confirmed(question))) return;
-    await changed(async () => answered(await api.PUT('/api/admin/plugins/{id}/html', { params, body: { trust } })));
+    await changed(api.PUT('/api/admin/plugins/{id}/html', { params, body: { trust } }));
   };
   const setFrontend = async (access: string): Promise<void> => {
     if (access !== 'public' && access !== 'session') return;
@@ -105,9 +105,7 @@ function Trust({ plugin }: { plugin: Schemas['Plugin'] }) {
       isDangerous: true,
     };
     if (access === 'public' && !(await confirmed(question))) return;
-    await changed(async () =>
-      answered(await api.PUT('/api/admin/plugins/{id}/frontend', { params, body: { access } })),
-    );
+    await changed(api.PUT('/api/admin/plugins/{id}/frontend', { params, body: { access } }));
   };
   return (
     <Section title={t('trust.title')} about={t('trust.about')}>

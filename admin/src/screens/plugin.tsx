@@ -4,7 +4,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate, useParams } from '@tanstack/react-router';
 import { lazy, Suspense } from 'react';
 import { useTranslation } from 'react-i18next';
-import { answered, api, type Schemas } from '../api/client.ts';
+import { answered, api, type Schemas, tagOf } from '../api/client.ts';
 import { confirmed } from '../api/questions.ts';
 import { May, useRefusal } from '../app/may.tsx';
 import { useSearchState } from '../app/use-search-state.ts';
@@ -17,6 +17,7 @@ import { StateBadge } from '../parts/state-badge.tsx';
 import { SuspensionCause } from '../parts/suspension-cause.tsx';
 import { When } from '../parts/time.tsx';
 import { TryTrigger } from '../parts/try-trigger.tsx';
+import { useSent } from '../parts/use-settings-change.ts';
 import { Activity } from './activity.tsx';
 import { PLUGIN_STATE } from './plugins.tsx';
 import { Section } from './review.tsx';
@@ -38,10 +39,16 @@ const NO_FILTER = Object.fromEntries(
 const TABS = ['overview', 'access', 'executions', 'versions', 'pages', 'files', 'settings'] as const;
 type Tab = (typeof TABS)[number];
 
-export const usePlugin = (id: string) =>
+/** A plugin as it was read, with the tag that a change of it goes out with. */
+export type ReadPlugin = { plugin: Schemas['Plugin']; tag: string };
+
+const usePlugin = (id: string) =>
   useQuery({
-    queryKey: ['plugins', id],
-    queryFn: async () => answered(await api.GET('/api/admin/plugins/{id}', { params: { path: { id } } })),
+    queryKey: ['plugins', id, 'tagged'],
+    queryFn: async (): Promise<ReadPlugin> => {
+      const reply = await api.GET('/api/admin/plugins/{id}', { params: { path: { id } } });
+      return { plugin: answered(reply), tag: tagOf(reply) };
+    },
   });
 
 /** One plugin: everything about it, tab by tab. */
@@ -49,11 +56,11 @@ export default function Plugin() {
   const { t } = useTranslation();
   const { id = '' } = useParams({ strict: false });
   const [search, setSearch] = useSearchState();
-  const plugin = usePlugin(id);
+  const read = usePlugin(id);
   const tab: Tab = TABS.find(x => x === search.tab) ?? 'overview';
   return (
-    <LoadedPage key={id} query={plugin} title={id} crumbs={<PluginCrumbs />}>
-      {p => (
+    <LoadedPage key={id} query={read} title={id} crumbs={<PluginCrumbs />}>
+      {({ plugin: p, tag }) => (
         <Page
           title={p.name ?? p.id}
           crumbs={<PluginCrumbs />}
@@ -66,7 +73,7 @@ export default function Plugin() {
               {p.version !== null && <Text size="sm">{t('review.version', { version: p.version })}</Text>}
             </Group>
           }
-          actions={<Actions plugin={p} />}
+          actions={<Actions plugin={p} tag={tag} />}
         >
           <Suspended plugin={p} />
           <Tabs
@@ -94,10 +101,10 @@ export default function Plugin() {
                 <ExecutionList plugin={p.id} />
               </Tabs.Panel>
               <Tabs.Panel value="versions">
-                <Versions plugin={p} />
+                <Versions plugin={p} tag={tag} />
               </Tabs.Panel>
               <Tabs.Panel value="pages">
-                <PluginPages plugin={p} />
+                <PluginPages plugin={p} tag={tag} />
               </Tabs.Panel>
               <Tabs.Panel value="files">
                 <PluginFiles pluginId={p.id} />
@@ -113,7 +120,7 @@ export default function Plugin() {
   );
 }
 
-function Actions({ plugin }: { plugin: Schemas['Plugin'] }) {
+function Actions({ plugin, tag }: ReadPlugin) {
   const { t } = useTranslation();
   const refusal = useRefusal();
   const go = useNavigate();
@@ -121,7 +128,8 @@ function Actions({ plugin }: { plugin: Schemas['Plugin'] }) {
   const { id } = plugin;
   const noTurn = refusal('plugins:deploy', id);
   const noUninstall = refusal('admin');
-  const params = { path: { id } };
+  const sent = useSent(id);
+  const params = { path: { id }, header: { 'If-Match': tag } };
   const turn = async (isOn: boolean): Promise<void> => {
     try {
       const text = t('plugin.disableText', { id });
@@ -130,9 +138,11 @@ function Actions({ plugin }: { plugin: Schemas['Plugin'] }) {
         !(await confirmed({ title: t('plugin.disable'), text, action: t('plugin.disable'), isDangerous: true }))
       )
         return;
-      await (isOn
-        ? api.POST('/api/admin/plugins/{id}/enable', { params })
-        : api.POST('/api/admin/plugins/{id}/disable', { params }));
+      await sent(
+        isOn
+          ? api.POST('/api/admin/plugins/{id}/enable', { params })
+          : api.POST('/api/admin/plugins/{id}/disable', { params }),
+      );
       await queries.invalidateQueries({ queryKey: ['plugins'] });
       notifyDone(t(isOn ? 'plugin.enabled' : 'plugin.disabled', { id }));
     } catch (problem) {
@@ -152,7 +162,7 @@ function Actions({ plugin }: { plugin: Schemas['Plugin'] }) {
     };
     if (!(await confirmed(question))) return;
     try {
-      await api.DELETE('/api/admin/plugins/{id}', { params });
+      await sent(api.DELETE('/api/admin/plugins/{id}', { params }));
       await go({ to: '/admin/plugins' });
       queries.removeQueries({ queryKey: ['plugins', id] });
       await queries.invalidateQueries({ queryKey: ['plugins', 'list'] });

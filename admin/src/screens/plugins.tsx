@@ -6,6 +6,7 @@ import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
 import { useRefusal } from '../app/may.tsx';
 import { useSearchState } from '../app/use-search-state.ts';
+import { ClearFilters } from '../parts/clear-filters.tsx';
 import { Empty } from '../parts/empty.tsx';
 import { KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
 import { LinkAnchor, LinkButton } from '../parts/links.tsx';
@@ -122,7 +123,12 @@ export default function Plugins() {
           search === '' ? (
             <Empty icon={IconPuzzle} title={t('plugins.emptyTitle')} text={t('plugins.empty')} action={actions} />
           ) : (
-            <Empty icon={IconSearch} title={t('common.nothingFound')} text={t('common.nothingFoundFor', { search })} />
+            <Empty
+              icon={IconSearch}
+              title={t('common.nothingFound')}
+              text={t('common.nothingFoundFor', { search })}
+              action={<ClearFilters of={['search']} />}
+            />
           )
         }
       />

@@ -11,6 +11,7 @@ import { ObjectName } from '../graph/object-name.tsx';
 import { useObjectNames } from '../graph/object-names.ts';
 import { ObjectPicker } from '../graph/object-picker.tsx';
 import { type Definition, type Relationship, useGraphWords } from '../graph/schema.ts';
+import { ClearFilters } from '../parts/clear-filters.tsx';
 import { Empty } from '../parts/empty.tsx';
 import { KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
 import { LinkButton } from '../parts/links.tsx';
@@ -154,7 +155,9 @@ export function RelationshipTable({ definitions }: { definitions: readonly Defin
             title={t(isFiltered ? 'common.nothingFound' : 'relationships.emptyTitle')}
             text={t(isFiltered ? 'relationships.emptyFilter' : 'relationships.empty')}
             action={
-              isFiltered ? undefined : (
+              isFiltered ? (
+                <ClearFilters of={['subject_type', 'subject', 'type', 'object', 'relation', 'origin']} />
+              ) : (
                 <LinkButton to="/admin/university" variant="light">
                   {t('relationships.toUniversity')}
                 </LinkButton>

@@ -30,9 +30,17 @@ const permissionOf = (r: Schemas['Requirement']): string =>
 const SIGNED = { none: 'off', trusted: 'good', unknown: 'warn', wrong: 'bad' } as const;
 
 /** Who signed the module: as its author, who must be known here to count. */
-function Signed({ signature: s }: { signature: Schemas['ModuleSignature'] }) {
+export function Signed({
+  isShort = false,
+  signature: s,
+}: {
+  signature: Schemas['ModuleSignature'];
+  isShort?: boolean;
+}) {
   const { t } = useTranslation();
   const words = { signer: s.signer ?? '', key: s.key_id ?? '' };
+  if (isShort && s.state !== 'none')
+    return <StateBadge kind={SIGNED[s.state]} label={t(`signature.short.${s.state}`, words)} />;
   return (
     <Group mt={6} gap="xs">
       <StateBadge kind={SIGNED[s.state]} label={t(`signature.${s.state}`, words)} />
@@ -101,7 +109,7 @@ export function Review({ upload }: { upload: Schemas['Upload'] }) {
                 <Card
                   withBorder
                   key={`${r.kind} ${r.name ?? ''} ${r.target ?? ''}`}
-                  bd={isNew ? '2px solid orange' : undefined}
+                  bd={isNew ? '2px solid var(--mantine-color-orange-6)' : undefined}
                 >
                   <Group justify="space-between" mb={4}>
                     <Text fw={600}>

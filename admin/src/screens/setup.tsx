@@ -1,4 +1,16 @@
-import { Alert, Button, Card, Code, PasswordInput, SimpleGrid, Stack, Text, TextInput, Title } from '@mantine/core';
+import {
+  Alert,
+  Box,
+  Button,
+  Card,
+  Code,
+  PasswordInput,
+  SimpleGrid,
+  Stack,
+  Text,
+  TextInput,
+  Title,
+} from '@mantine/core';
 import { useForm } from '@mantine/form';
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
@@ -9,6 +21,7 @@ import { ApiProblem } from '../api/problem.ts';
 import { readiness } from '../api/readiness.ts';
 import { useNewSession, useSession } from '../app/session.ts';
 import { Checks } from '../parts/checks.tsx';
+import { Doctor } from '../parts/doctor.tsx';
 import { LinkButton } from '../parts/links.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { Page } from '../parts/page.tsx';
@@ -56,6 +69,9 @@ export default function Setup() {
               <Text size="xs" c="dimmed" mt={4}>
                 {t('setup.addressAbout')}
               </Text>
+              <Box mt="xs">
+                <Doctor only="public address" label={t('setup.addressLook')} />
+              </Box>
             </div>
           </Stack>
         </Card>

@@ -6,6 +6,7 @@ import { answered, api, type Schemas, tagOf } from '../api/client.ts';
 import { May } from '../app/may.tsx';
 import { AccessBadge } from '../parts/access-badge.tsx';
 import { CopyText } from '../parts/copy.tsx';
+import { DraftBar } from '../parts/draft-bar.tsx';
 import { PluginCrumbs } from '../parts/links.tsx';
 import { LoadedPage } from '../parts/loaded-page.tsx';
 import { Outdated } from '../parts/outdated.tsx';
@@ -133,22 +134,17 @@ function OwnOrigins(props: {
             onChange={setOrigins}
           />
           <Outdated draft={edit}>{settings.frontend_origins === null ? inherited : effective}</Outdated>
-          <Group>
-            <Button
-              disabled={!edit.isChanged || edit.isOutdated}
-              onClick={() => void edit.save(origins, save).catch(notifyProblem)}
-            >
-              {t('common.save')}
-            </Button>
-            <Button
-              variant="default"
-              onClick={() =>
-                settings.frontend_origins === null ? edit.load() : void edit.save(null, save).catch(notifyProblem)
-              }
-            >
-              {t('trigger.inherit')}
-            </Button>
-          </Group>
+          <DraftBar
+            draft={edit}
+            send={save}
+            more={(saveNow, isOff) =>
+              settings.frontend_origins !== null && (
+                <Button variant="default" disabled={isOff} onClick={() => saveNow(null)}>
+                  {t('trigger.inherit')}
+                </Button>
+              )
+            }
+          />
         </Stack>
       )}
     </Section>

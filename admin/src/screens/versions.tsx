@@ -6,6 +6,7 @@ import { answered, api, type Schemas } from '../api/client.ts';
 import { confirmed } from '../api/questions.ts';
 import { May } from '../app/may.tsx';
 import { useSearchState } from '../app/use-search-state.ts';
+import { Download } from '../parts/download.tsx';
 import { Empty } from '../parts/empty.tsx';
 import { KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
 import { LinkButton } from '../parts/links.tsx';
@@ -15,17 +16,20 @@ import { bytesText } from '../parts/quantities.ts';
 import { StateBadge } from '../parts/state-badge.tsx';
 import { StateDiff } from '../parts/state-diff.tsx';
 import { When } from '../parts/time.tsx';
-import { Section } from './review.tsx';
+import { useSent } from '../parts/use-settings-change.ts';
+import type { ReadPlugin } from './plugin.tsx';
+import { Section, Signed } from './review.tsx';
 
 type Version = Schemas['PluginVersion'];
 type Upload = Schemas['Upload'];
 
 /** The versions of a plugin: what runs, what ran, what differs, and the way back. */
-export default function Versions({ plugin }: { plugin: Schemas['Plugin'] }) {
+export default function Versions({ plugin, tag }: ReadPlugin) {
   const { t } = useTranslation();
   const queries = useQueryClient();
   const [{ compared }, setSearch] = useSearchState();
   const { id } = plugin;
+  const sent = useSent(id);
   const list = useKeyset<Version, { items: Version[] }>(['plugins', id, 'versions'], async cursor =>
     answered(
       await api.GET('/api/admin/plugins/{id}/versions', { params: { path: { id }, query: { limit: 20, cursor } } }),
@@ -37,12 +41,8 @@ export default function Versions({ plugin }: { plugin: Schemas['Plugin'] }) {
     const title = t('versions.back', names);
     if (!(await confirmed({ title, text, action: t('versions.backGo'), isDangerous: false }))) return;
     try {
-      answered(
-        await api.POST('/api/admin/plugins/{id}/rollback', {
-          params: { path: { id } },
-          body: { wasm_key: v.wasm_key },
-        }),
-      );
+      const params = { path: { id }, header: { 'If-Match': tag } };
+      await sent(api.POST('/api/admin/plugins/{id}/rollback', { params, body: { wasm_key: v.wasm_key } }));
       await queries.invalidateQueries({ queryKey: ['plugins'] });
       setSearch({ compared: undefined });
       notifyDone(t('versions.backDone', { version: v.version }));
@@ -61,10 +61,13 @@ export default function Versions({ plugin }: { plugin: Schemas['Plugin'] }) {
             key: 'version',
             title: t('plugins.version'),
             cell: v => (
-              <Group gap="xs">
-                <Text fw={500}>{v.version}</Text>
-                {v.installed && <StateBadge kind="good" label={t('versions.runs')} />}
-              </Group>
+              <>
+                <Group gap="xs">
+                  <Text fw={500}>{v.version}</Text>
+                  {v.installed && <StateBadge kind="good" label={t('versions.runs')} />}
+                </Group>
+                {v.signature.state !== 'none' && <Signed signature={v.signature} isShort />}
+              </>
             ),
           },
           { key: 'uploaded', title: t('versions.uploaded'), cell: v => <When at={v.uploaded_at} /> },
@@ -80,42 +83,60 @@ export default function Versions({ plugin }: { plugin: Schemas['Plugin'] }) {
             key: 'actions',
             title: '',
             align: 'right',
-            cell: v =>
-              v.installed ? null : (
-                <Group gap={6} justify="flex-end">
-                  {plugin.installed !== null && (
-                    <Button
-                      size="compact-sm"
-                      variant="subtle"
-                      aria-label={`${t('versions.compare')}: ${v.version}`}
-                      onClick={() => setSearch({ compared: v.wasm_key })}
-                    >
-                      {t('versions.compare')}
-                    </Button>
-                  )}
-                  {v.installed_at === null ? (
-                    <LinkButton
-                      size="compact-sm"
-                      variant="light"
-                      to="/admin/plugins/upload"
-                      search={{ id, key: v.wasm_key, step: 'review' }}
-                    >
-                      {t('versions.install')}
-                    </LinkButton>
-                  ) : (
-                    <May need="plugins:deploy" plugin={plugin.id} isInline>
+            cell: v => (
+              <Group gap={6} justify="flex-end">
+                <May need="plugins:deploy" plugin={plugin.id} isInline>
+                  <Download
+                    size="compact-sm"
+                    variant="subtle"
+                    label={t('versions.download')}
+                    aria-label={`${t('versions.download')}: ${v.version}`}
+                    load={signal =>
+                      api.GET('/api/admin/plugins/{id}/versions/{key}/module', {
+                        params: { path: { id, key: v.wasm_key } },
+                        parseAs: 'blob',
+                        signal,
+                      })
+                    }
+                  />
+                </May>
+                {!v.installed && (
+                  <>
+                    {plugin.installed !== null && (
                       <Button
                         size="compact-sm"
-                        variant="light"
-                        aria-label={`${t('versions.backGo')}: ${v.version}`}
-                        onClick={() => void back(v)}
+                        variant="subtle"
+                        aria-label={`${t('versions.compare')}: ${v.version}`}
+                        onClick={() => setSearch({ compared: v.wasm_key })}
                       >
-                        {t('versions.backGo')}
+                        {t('versions.compare')}
                       </Button>
-                    </May>
-                  )}
-                </Group>
-              ),
+                    )}
+                    {v.installed_at === null ? (
+                      <LinkButton
+                        size="compact-sm"
+                        variant="light"
+                        to="/admin/plugins/upload"
+                        search={{ id, key: v.wasm_key, step: 'review' }}
+                      >
+                        {t('versions.install')}
+                      </LinkButton>
+                    ) : (
+                      <May need="plugins:deploy" plugin={plugin.id} isInline>
+                        <Button
+                          size="compact-sm"
+                          variant="light"
+                          aria-label={`${t('versions.backGo')}: ${v.version}`}
+                          onClick={() => void back(v)}
+                        >
+                          {t('versions.backGo')}
+                        </Button>
+                      </May>
+                    )}
+                  </>
+                )}
+              </Group>
+            ),
           },
         ]}
         empty={<Empty icon={IconHistory} title={t('versions.empty')} />}

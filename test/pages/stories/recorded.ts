@@ -42,7 +42,7 @@ t.test('the page of a failure names the line, and its recording fails alike and 
     .click();
   const drawer = page.getByRole('dialog');
   await drawer.getByText(/at take \(index\.ts:9:\d+\)/).waitFor();
-  await drawer.getByText(/plugin-host plugin replay \d+/).waitFor();
+  await drawer.getByText(/plugin-host plugin replay \d+ --url/).waitFor();
   t.same(await axe(), []);
   const coming = page.waitForEvent('download');
   await drawer.getByRole('button', { name: 'Download the recording' }).click();

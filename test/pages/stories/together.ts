@@ -78,6 +78,23 @@ t.test('what another administrator does meanwhile is not undone unseen', async t
     t.match((await send('GET', greet)).json, { enabled: true, allow_service_key: true });
   });
 
+  await t.test('a plugin is turned off only as it was shown', async t => {
+    await goTo(page, '/admin/plugins/hello');
+    const origins = ['https://menu.example.org'];
+    t.equal((await send('PUT', '/plugins/hello/origins', { origins })).status, 200);
+    const turnOff = async (): Promise<void> => {
+      await page.getByRole('button', { name: 'More actions' }).click();
+      await page.getByRole('menuitem', { name: 'Disable' }).click();
+      await dialog.getByRole('button', { name: 'Disable' }).click();
+    };
+    await turnOff();
+    await page.getByText('Nothing was saved').waitFor();
+    t.equal((await send('GET', '/plugins/hello')).json.state, 'enabled');
+    await turnOff();
+    await until(async () => (await send('GET', '/plugins/hello')).json.state === 'disabled');
+    t.equal((await send('POST', '/plugins/hello/enable')).status, 200);
+  });
+
   await t.test('a policy that is restored and makes a trigger public is asked about', async t => {
     for (const policy_expression of ['', 'true'])
       t.equal((await send('PUT', greet, { policy_expression, allow_service_key: false })).status, 200);
