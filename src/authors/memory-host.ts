@@ -1,10 +1,12 @@
 import { HOST_ERROR, type HostFunction } from '../abi/host-functions.ts';
 import { type HostArgument, type HostResult, hostError } from '../abi/host-result.ts';
-import { messageOf } from '../base/errors.ts';
+import { messageOf as errorText } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import { parseDescription } from '../files/file-kind.ts';
 import { badEvent } from '../host/events.ts';
 import { badKey, badTtl, badValue, isInt64, MODE, parseKeys } from '../host/kv-arguments.ts';
+import { assertMayReply, assertUserId, parseMessage, parseStudentFilter } from '../host/message-arguments.ts';
+import { Refusal } from '../host/refusal.ts';
 import { callPermission } from '../plugins/manifest.ts';
 
 /** The host functions for tests of authors: what a plugin stores and sends is kept in memory, for the test to look at. */
@@ -207,28 +209,55 @@ const FILES: Record<string, Call> = {
       files.set(id, file);
       return parks(refOf(file));
     } catch (error) {
-      return hostError(HOST_ERROR.invalid, messageOf(error));
+      return hostError(HOST_ERROR.invalid, errorText(error));
     }
   },
 };
 
+/** Checks a message as the service does, and that the execution may read its files. @returns it as it was given */
+function messageOf(host: MemoryHost, json: HostArgument | undefined, caller: Caller): unknown {
+  const { files } = parseMessage(text(json));
+  if (files.length > 0 && !caller.permissions.has('file')) throw new Refusal(HOST_ERROR.denied, 'permission denied');
+  for (const { id } of files)
+    if (readable(host, id, caller) === undefined)
+      throw new Refusal(HOST_ERROR.notFound, `there is no file ${JSON.stringify(id)}`);
+  return JSON.parse(text(json));
+}
+
+/** Turns a refusal into the result of the call. */
+const guarded =
+  (call: Call): Call =>
+  (...given) => {
+    try {
+      return call(...given);
+    } catch (error) {
+      if (error instanceof Refusal) return hostError(error.code, error.message);
+      throw error;
+    }
+  };
+
 const TALK: Record<string, Call> = {
-  reply(_host, [message], { replies }) {
-    replies.push(JSON.parse(text(message)));
+  reply: guarded((host, [message], caller) => {
+    assertMayReply(caller.kind, caller.replies.length);
+    caller.replies.push(messageOf(host, message, caller));
     return DONE;
-  },
-  notify_user({ notifications }, [id, message]) {
-    notifications.push({ to: { user: BigInt(id as bigint) }, message: JSON.parse(text(message)) });
+  }),
+  notify_user: guarded((host, [id, message], caller) => {
+    const user = BigInt(id as bigint);
+    const said = messageOf(host, message, caller);
+    assertUserId(user);
+    host.notifications.push({ to: { user }, message: said });
     return DONE;
-  },
-  notify_chat({ notifications }, [chat, message]) {
-    notifications.push({ to: { chat: text(chat) }, message: JSON.parse(text(message)) });
+  }),
+  notify_chat: guarded((host, [chat, message], caller) => {
+    host.notifications.push({ to: { chat: text(chat) }, message: messageOf(host, message, caller) });
     return DONE;
-  },
-  notify_students({ notifications }, [filter, message]) {
-    notifications.push({ to: { students: JSON.parse(text(filter)) }, message: JSON.parse(text(message)) });
+  }),
+  notify_students: guarded((host, [filter, message], caller) => {
+    parseStudentFilter(text(filter));
+    host.notifications.push({ to: { students: JSON.parse(text(filter)) }, message: messageOf(host, message, caller) });
     return parks({ queued: 1, unreachable: 0 });
-  },
+  }),
   event_publish({ events }, [name, payload]) {
     const bad = badEvent(text(name), text(payload));
     if (bad !== null) return bad;
@@ -250,7 +279,7 @@ const OTHERS: Record<string, Call> = {
       const data = JSON.stringify({ status, headers: lower, url: request.url });
       return { code: Buffer.byteLength(data), data, body: Buffer.from(answer) };
     } catch (error) {
-      return hostError(HOST_ERROR.unavailable, messageOf(error));
+      return hostError(HOST_ERROR.unavailable, errorText(error));
     }
   },
   async plugin_call({ outside }, [target, name, value]) {
@@ -263,7 +292,7 @@ const OTHERS: Record<string, Call> = {
     try {
       return parks(JSON.stringify((await called(JSON.parse(Buffer.from(bytes(value)).toString() || 'null'))) ?? null));
     } catch (error) {
-      return hostError(HOST_ERROR.internal, messageOf(error));
+      return hostError(HOST_ERROR.internal, errorText(error));
     }
   },
 };

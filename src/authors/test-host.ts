@@ -112,9 +112,16 @@ function assertOptions(method: keyof typeof OPTIONS, options: object): void {
       throw new Error(`${method}() has no option "${name}"; it has ${OPTIONS[method].join(', ')} (kit/test.d.ts)`);
 }
 
+/** @throws Error for a number that no user of a service has */
+function userId(user: number | bigint): number {
+  const id = Number(user);
+  if (Number.isSafeInteger(id) && id > 0) return id;
+  throw new Error(`the user ${user} is no id: a service gives out 1, 2, 3 and so on, up to ${Number.MAX_SAFE_INTEGER}`);
+}
+
 const authOf = ({ serviceKey, user }: CallOptions): HttpAuth | null =>
   user !== undefined
-    ? { kind: 'user', user_id: Number(user) }
+    ? { kind: 'user', user_id: userId(user) }
     : serviceKey !== undefined
       ? { kind: 'service', service_key_id: Number(serviceKey) }
       : null;
@@ -241,7 +248,7 @@ export class TestHost {
     const message = {
       channel: 'TELEGRAM',
       chat_id: '1',
-      user_id: options.user === undefined ? null : Number(options.user),
+      user_id: options.user === undefined ? null : userId(options.user),
       text,
       args: rest.split(/\s+/).filter(word => word !== ''),
       files,
@@ -273,7 +280,7 @@ export class TestHost {
     const { grant, kv, user } = options;
     for (const [key, value] of Object.entries(kv ?? {})) this.#host.kv.set(key, Buffer.from(value), 0);
     const permissions = new Set(grant ?? permissionsOf(this.manifest));
-    const caller = { kind, user: user === undefined ? null : Number(user), permissions, replies };
+    const caller = { kind, user: user === undefined ? null : userId(user), permissions, replies };
     this.#lockstep.begin();
     return await this.#sandbox
       .run({ event, body, entry: ENTRIES[kind], context: caller })

@@ -1,10 +1,7 @@
 import { Buffer } from 'node:buffer';
 import { createHash } from 'node:crypto';
-import { z } from 'zod';
 import { HOST_ERROR } from '../abi/host-functions.ts';
 import { type HostResult, hostError } from '../abi/host-result.ts';
-import { parseBoundedJson } from '../base/bounded-json.ts';
-import { fieldErrorsOf } from '../base/field-errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
 import { mayRead } from '../files/file-access.ts';
@@ -14,10 +11,11 @@ import { GraphError } from '../graph/graph-store.ts';
 import { listReachable } from '../messaging/accounts.ts';
 import type { ChannelName } from '../messaging/channel.ts';
 import { countWaiting, type Message, type MessageSource, type NewMessage } from '../messaging/outgoing.ts';
-import { findStudents, studentFilter } from '../messaging/students.ts';
+import { findStudents } from '../messaging/students.ts';
 import { type Chat, findChats } from '../messaging/updates.ts';
 import { askerOf } from './files.ts';
 import type { HostHandler, PermittedCall } from './host-functions.ts';
+import { assertMayReply, assertUserId, parseMessage, parseStudentFilter } from './message-arguments.ts';
 import { Refusal } from './refusal.ts';
 
 /**
@@ -35,64 +33,22 @@ export type MessagesParts = {
   queue(messages: readonly NewMessage[]): Promise<number>;
 };
 
-const plainText = (max: number) =>
-  z
-    .string()
-    .max(max)
-    .refine(
-      text => text.isWellFormed() && !text.includes('\0'),
-      'must not hold a NUL character or half of a surrogate pair',
-    )
-    .default('');
-
-const message = z
-  .strictObject({
-    text: plainText(LIMITS.messageCharsMax),
-    files: z
-      .array(
-        z.strictObject({
-          file: z.looseObject({ id: z.string().max(100) }),
-          caption: plainText(LIMITS.messageCharsMax),
-        }),
-      )
-      .max(LIMITS.messageFilesMax)
-      .default([]),
-  })
-  .refine(m => m.text.trim() !== '' || m.files.length > 0, 'must have a text or a file');
-
-function parseJson<T>(json: string, what: string, shape: z.ZodType<T>): T {
-  let value: unknown;
-  try {
-    value = parseBoundedJson(json);
-  } catch {
-    throw new Refusal(HOST_ERROR.invalid, `the ${what} is not JSON`);
-  }
-  const parsed = shape.safeParse(value);
-  if (parsed.success) return parsed.data;
-  const [first] = fieldErrorsOf(parsed.error);
-  throw new Refusal(HOST_ERROR.invalid, `the ${what}: ${first?.pointer ?? ''} ${first?.message ?? 'is not valid'}`);
-}
-
-const MESSAGE_SHAPE = 'message, like {"text": "...", "files": [{"file": {"id": "..."}, "caption": "..."}]}';
-
 /** Parses a message and checks that this execution may read its files. */
 async function readMessage(store: Pick<Files, 'find'>, call: PermittedCall, json: string): Promise<Message> {
-  if (json.length > LIMITS.hostCallTextBytesMax)
-    throw new Refusal(HOST_ERROR.tooLarge, `the message has more than ${LIMITS.hostCallTextBytesMax} characters`);
-  const { files, text } = parseJson(json, MESSAGE_SHAPE, message);
+  const { files, text } = parseMessage(json);
   if (files.length > 0 && !call.plugin.permissions.has('file'))
     throw new Refusal(HOST_ERROR.denied, 'permission denied');
-  for (const { file } of files) {
-    const found = await store.find(file.id);
+  for (const { id } of files) {
+    const found = await store.find(id);
     if (found === undefined || !mayRead(found, askerOf(call), Date.now()))
-      throw new Refusal(HOST_ERROR.notFound, `there is no file ${JSON.stringify(file.id)}`);
+      throw new Refusal(HOST_ERROR.notFound, `there is no file ${JSON.stringify(id)}`);
     if (found.size > LIMITS.messageFileBytesMax)
       throw new Refusal(
         HOST_ERROR.tooLarge,
-        `the file ${file.id} has ${found.size} bytes; a message may carry ${LIMITS.messageFileBytesMax} (messageFileBytesMax)`,
+        `the file ${id} has ${found.size} bytes; a message may carry ${LIMITS.messageFileBytesMax} (messageFileBytesMax)`,
       );
   }
-  return { text, files: files.map(f => ({ id: f.file.id, caption: f.caption })) };
+  return { text, files };
 }
 
 /** Queues notifications: within one execution, the same message to the same chat is sent once. */
@@ -176,18 +132,17 @@ export function messageHandlers(
   const notifier = new Notifier(parts);
   return {
     reply: guarded(async (call, args): Promise<HostResult> => {
-      if (call.kind !== 'messenger' || call.message === null)
-        throw new Refusal(HOST_ERROR.invalid, 'reply is for messenger triggers');
-      const { replies } = call.message;
-      if (replies.length >= LIMITS.repliesMax)
-        throw new Refusal(HOST_ERROR.tooLarge, `one execution may reply ${LIMITS.repliesMax} times (repliesMax)`);
+      const { kind, message } = call;
+      assertMayReply(kind, message?.replies.length ?? 0);
+      if (message === null) throw new Error('bug: a messenger trigger runs without a message');
+      const { replies } = message;
       replies.push(await readMessage(parts.files, call, args.text(0)));
       return { code: 0 };
     }),
     notify_user: guarded(async (call, args) => {
       const userId = args.long(0);
       const m = await readMessage(parts.files, call, args.text(1));
-      if (userId <= 0) throw new Refusal(HOST_ERROR.invalid, 'the user id must be above zero');
+      assertUserId(userId);
       // Ids are given out from 1 on: none has so many digits.
       const ids = Number.isSafeInteger(userId) ? [userId] : [];
       const [account] = await listReachable(parts.db, parts.channels, ids);
@@ -212,11 +167,7 @@ export function messageHandlers(
       return { code: 0 };
     }),
     notify_students: guarded(async (call, args) => {
-      const filter = parseJson(
-        args.text(0),
-        'filter, like {"groups": ["..."], "funding_type": "budget"}',
-        studentFilter,
-      );
+      const filter = parseStudentFilter(args.text(0));
       const m = await readMessage(parts.files, call, args.text(1));
       const students = await findStudents(parts.db, parts.graph, filter);
       if (students.length > LIMITS.studentsToldMax)

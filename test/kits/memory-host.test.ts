@@ -4,6 +4,7 @@ import t from 'tap';
 import { buildPlugin } from '../../sdk/typescript/build.ts';
 import { Lockstep } from '../../src/authors/lockstep.ts';
 import { TestHost } from '../../src/authors/test-host.ts';
+import { LIMITS } from '../../src/base/limits.ts';
 import type { JsonValue } from '../support/service.ts';
 import { until } from '../support/until.ts';
 
@@ -37,6 +38,17 @@ t.test('what a test stores ends, is refused and is hidden as in the service', as
     t.same(await run('kv_get_many', [['10', 'stays', '9']]), [null, 'x', null]);
     t.match(await run('kv_increment', ['stays', '1']), { code: 'invalid_argument', text: /int64/ });
     t.match(await run('publish', ['not a name', {}]), { code: 'invalid_argument' });
+  });
+
+  await t.test('messages', async t => {
+    await run('notify_user', ['7', 'The room is yours']);
+    t.match(host.notifications, [{ to: { user: 7n }, message: { text: 'The room is yours' } }]);
+    for (const text of ['', ' ', 'half \ud800', 'x'.repeat(LIMITS.messageCharsMax + 1)])
+      t.match(await run('notify_user', ['7', text]), { code: 'invalid_argument', text: /the message, like .*: / });
+    t.match(await run('notify_user', ['0', 'x']), { code: 'invalid_argument', text: /must be above zero/ });
+    t.match(await run('notify_students', ['', 'x']), { code: 'invalid_argument', text: /the filter, like / });
+    t.equal(host.notifications.length, 1, 'what is refused is not sent');
+    await t.rejects(host.http('POST /run/clock', { body: [], user: 2n ** 53n }), /the user 9007199254740992 is no id/);
   });
 
   await t.test('files', async t => {
