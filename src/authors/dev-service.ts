@@ -15,6 +15,7 @@ import { loadConfig } from '../config/load.ts';
 import { type Database, openDatabase } from '../db/database.ts';
 import type { HostCall } from '../host/host-functions.ts';
 import type { Finding } from '../plugins/finding.ts';
+import { keepInspectThreads } from '../plugins/inspect-thread.ts';
 import { databasesOf, httpTriggersOf, type Manifest } from '../plugins/manifest.ts';
 import type { StartTrial } from '../plugins/trial-start.ts';
 import { DEFAULT_SETTINGS } from '../plugins/trigger-settings.ts';
@@ -204,6 +205,7 @@ function compileAhead(_uploaded: string, runnable: string): Promise<null> {
 export async function startDevService(options: DevOptions): Promise<DevService> {
   // V8 would compile each function at its first call, which the first request after a change waits for.
   v8.setFlagsFromString('--no-wasm-lazy-compilation');
+  keepInspectThreads();
   const stores = await startStores(options);
   let remembers = true;
   const service = await startService({

@@ -29,14 +29,22 @@ const HEAP_MB = 512;
 /** An idle thread ends after this time. */
 const IDLE_MS = 10_000;
 
-const inspection = new WorkerTask<InspectionOrder, InspectedFile>({
-  file: new URL('./inspect-worker.ts', import.meta.url),
-  does: 'reads modules',
-  threads: Math.max(1, Math.floor(availableParallelism() / 2)),
-  deadlineMs: TIMEOUT_MS,
-  idleMs: IDLE_MS,
-  heapMb: HEAP_MB,
-});
+const makeTask = (idleMs: number): WorkerTask<InspectionOrder, InspectedFile> =>
+  new WorkerTask({
+    file: new URL('./inspect-worker.ts', import.meta.url),
+    does: 'reads modules',
+    threads: Math.max(1, Math.floor(availableParallelism() / 2)),
+    deadlineMs: TIMEOUT_MS,
+    idleMs,
+    heapMb: HEAP_MB,
+  });
+
+let inspection = makeTask(IDLE_MS);
+
+/** From now on threads stay: for `plugin dev`, where the next change should not wait for the start of one. */
+export function keepInspectThreads(): void {
+  inspection = makeTask(Number.POSITIVE_INFINITY);
+}
 
 /**
  * Runs the gate on the module in a file.
