@@ -87,8 +87,15 @@ async function readBytes(file: string, sha256: string): Promise<Uint8Array<Array
   return Buffer.from(digest).toString('hex') === sha256 ? bytes : null;
 }
 
+/** Gives a written file its name. */
+type Place = (from: string, to: string) => Promise<void>;
+
 /** Writes a stream to a file that has its final name only when it is complete. @throws ServiceError `body_too_large` */
-async function receiveFile(file: string, source: Readable, bytesMax: number, refusal: string): Promise<StoredModule> {
+async function receiveFile(
+  file: string,
+  source: Readable,
+  { bytesMax, place, refusal }: { bytesMax: number; place: Place; refusal: string },
+): Promise<StoredModule> {
   const hash = createHash('sha256');
   let size = 0;
   const partial = `${file}.part`;
@@ -98,7 +105,7 @@ async function receiveFile(file: string, source: Readable, bytesMax: number, ref
       if (size > bytesMax) throw new ServiceError('body_too_large', `${refusal} (${bytesMax} bytes)`);
       hash.update(chunk);
     });
-    await moveIntoPlace(partial, file);
+    await place(partial, file);
   } catch (error) {
     await fsp.rm(partial, { force: true });
     throw error;
@@ -156,7 +163,7 @@ class LocalFiles {
 
 /**
  * @param directory made when absent
- * @param contents what hosts have in common; null: this directory is all there is
+ * @param contents what hosts have in common; null: the directory of `plugin dev`, whose files need not outlive a crash
  */
 export function openModuleStorage(directory: string, contents: ModuleContents | null = null): ModuleStorage {
   fs.mkdirSync(directory, { recursive: true });
@@ -169,6 +176,7 @@ export function openModuleStorage(directory: string, contents: ModuleContents | 
   const frontendPath = (key: string, sha256: string | null): string =>
     at(key, sha256 === null ? FRONTEND : `.${sha256}${FRONTEND}`);
   const files = new LocalFiles(contents);
+  const place: Place = contents === null ? fsp.rename : moveIntoPlace;
   return {
     share: (client, key, { frontend, runnable, uploaded }) =>
       files.share(client, [
@@ -179,16 +187,20 @@ export function openModuleStorage(directory: string, contents: ModuleContents | 
     bringUploaded: async (key, sha256) => void (await files.bring(at(key, '.wasm'), sha256)),
     bringFrontend: (key, sha256) => files.bring(frontendPath(key, sha256), sha256),
     receive: (key, source, bytesMax) =>
-      receiveFile(at(key, '.wasm'), source, bytesMax, 'the module is larger than http.max_module'),
+      receiveFile(at(key, '.wasm'), source, { bytesMax, place, refusal: 'the module is larger than http.max_module' }),
     receiveFrontend: (key, source, bytesMax) =>
-      receiveFile(at(key, FRONTEND), source, bytesMax, 'the frontend is larger than http.max_frontend'),
-    moveFrontend: (from, to, sha256) => moveIntoPlace(at(from, FRONTEND), frontendPath(to, sha256)),
+      receiveFile(at(key, FRONTEND), source, {
+        bytesMax,
+        place,
+        refusal: 'the frontend is larger than http.max_frontend',
+      }),
+    moveFrontend: (from, to, sha256) => place(at(from, FRONTEND), frontendPath(to, sha256)),
     removeFrontend: (key, sha256) => files.remove(frontendPath(key, sha256)),
     frontendPath,
     async writeRunnable(key, bytes) {
       const partial = at(key, `.run${RUNNABLE_FORMAT}.${own}.part`);
       await fsp.writeFile(partial, bytes);
-      await moveIntoPlace(partial, at(key, RUNNABLE));
+      await place(partial, at(key, RUNNABLE));
     },
     readRunnable: (key, sha256) => files.readChecked(at(key, RUNNABLE), sha256),
     readUploaded: (key, sha256) => files.readChecked(at(key, '.wasm'), sha256),
