@@ -9,7 +9,7 @@ import { userRoutes } from '../api/identity/users-api.ts';
 import { adminPageRoutes } from '../api/operation/admin-page.ts';
 import { pluginSessionRoutes } from '../api/plugins/plugin-session-api.ts';
 import { messageOf } from '../base/errors.ts';
-import { isTrustworthy } from '../config/load.ts';
+import { isTrustworthy, publicBaseOf } from '../config/load.ts';
 import type { MailOrder } from '../identity/admin-accounts.ts';
 import { removeExpiredChallenges } from '../identity/challenges.ts';
 import { IDENTITY_CHANGED, parseIdentityChange } from '../identity/identity-changes.ts';
@@ -55,7 +55,9 @@ export function composeIdentity(
     undefined,
     host => parts.origins?.pluginAt(host) ?? null,
   );
-  const cookies = new SessionCookies(v['http.public_url'].startsWith('https:'), new KnownBrowsers(secrets));
+  // The scheme of the public address does not depend on the port.
+  const isSecure = publicBaseOf(config, v['http.port']).startsWith('https:');
+  const cookies = new SessionCookies(isSecure, new KnownBrowsers(secrets));
   const idp = new IdpLogin(
     {
       issuer: v['idp.issuer'],

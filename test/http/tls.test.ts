@@ -55,6 +55,40 @@ async function get(port: number, ca: string, where: string, method = 'GET', agen
   return { status: answer.statusCode ?? 0, headers: answer.headers };
 }
 
+t.test('cookies of a service that speaks TLS are for TLS alone, also without a public address', async t => {
+  const directory = fs.mkdtempSync(path.join(ROOT, 'tls-'));
+  const pair = await makePair();
+  const files = write(directory, pair);
+  const port = await takePort();
+  const env = {
+    BOT_HTTP_PORT: String(port),
+    BOT_HTTP_TLS_CERT: files.cert,
+    BOT_HTTP_TLS_KEY: files.key,
+    BOT_ADMIN_SETUP_TOKEN: 'tls-setup-token',
+  };
+  const run = start(path.join(directory, 'data'), env, ['serve']);
+  t.teardown(async () => {
+    run.child.kill('SIGTERM');
+    await run.exited;
+  });
+  await run.until(/plugin host is ready/);
+  const request = https.request({
+    port,
+    host: '127.0.0.1',
+    path: '/api/admin/auth/setup',
+    method: 'POST',
+    ca: pair.cert,
+    servername: 'plugins.uni.example',
+    headers: { 'content-type': 'application/json', authorization: 'Bearer tls-setup-token' },
+  });
+  request.end('{"email":"root@uni.example","password":"correct horse battery"}');
+  const [answer] = (await once(request, 'response')) as [http.IncomingMessage];
+  answer.resume();
+  const cookies = answer.headers['set-cookie'] ?? [];
+  t.ok(cookies.length >= 2);
+  for (const cookie of cookies) t.match(cookie, /^__(Host|Secure)-.*; Secure/);
+});
+
 t.test('the service speaks TLS by itself, and takes a new certificate at a reload', async t => {
   const directory = fs.mkdtempSync(path.join(ROOT, 'tls-'));
   const first = await makePair();
