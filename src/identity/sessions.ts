@@ -139,11 +139,15 @@ export async function listSessions(db: Queryable, userId: number, before: number
  */
 export async function revokeSession(db: Database, userId: number, id: number, by: Actor): Promise<boolean> {
   return await db.withTransaction(async client => {
+    const { rowCount } = await client.query('SELECT 1 FROM sessions WHERE id = $1 AND global_user_id = $2', [
+      id,
+      userId,
+    ]);
+    if (rowCount !== 1) return false;
     // Before the session, as a login locks them.
     await endPasswordless(client, userId);
     await notifyEnd(client, id);
-    const { rowCount } = await client.query('DELETE FROM sessions WHERE id = $1 AND global_user_id = $2', [id, userId]);
-    if (rowCount !== 1) return false;
+    await client.query('DELETE FROM sessions WHERE id = $1', [id]);
     await appendAudit(client, by, {
       action: 'session.revoke',
       objectType: 'user',

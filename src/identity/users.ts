@@ -197,6 +197,7 @@ export async function linkPersons(client: Queryable, persons: readonly LinkedPer
     `SELECT u.id, u.external_id, u.idp_accounts_id,
        EXISTS (SELECT 1 FROM sessions s WHERE s.global_user_id = u.id) OR EXISTS (SELECT 1 FROM user_tokens s WHERE s.global_user_id = u.id)
        OR EXISTS (SELECT 1 FROM files s WHERE s.user_id = u.id)
+       OR EXISTS (SELECT 1 FROM messenger_accounts s WHERE s.global_user_id = u.id)
        OR EXISTS (SELECT 1 FROM user_roles s WHERE s.global_user_id = u.id AND s.origin = 'manual') AS is_used,
        EXISTS (SELECT 1 FROM admin_credentials s WHERE s.global_user_id = u.id) AS is_admin,
        EXISTS (SELECT 1 FROM persons p WHERE p.external_id = u.external_id AND p.is_active) AS is_person

@@ -226,6 +226,17 @@ t.test('accounts: who logged in before the import, who changes accounts, who sha
       },
     ],
   });
+  // Used in a messenger alone, and a long time ago.
+  await put('persons', { ...ANNA, external_id: 'e9' });
+  const silent = await userOf('e9');
+  await db.query(
+    `INSERT INTO messenger_accounts (channel, account_id, chat_id, global_user_id) VALUES ('TELEGRAM', '9', '9', $1)`,
+    [silent!.id],
+  );
+  await findOrAddIdpUser(db, { sub: 'account-9', name: 'D', locale: null });
+  const kept = await post('persons', { ...ANNA, external_id: 'e9', idp_account_id: 'account-9' });
+  t.match(kept.json, { errors: [{ field: 'idp_account_id', code: 'conflict' }] });
+  t.equal((await userOf('e9'))?.id, silent!.id, 'with the messenger account');
   // One account, two persons; and it goes round.
   const shared = await post('persons', { ...ANNA, external_id: 'e4', idp_account_id: ACCOUNT });
   t.match(shared.json, { errors: [{ code: 'conflict', message: /is the account of person "e1" already/ }] });
