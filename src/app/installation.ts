@@ -12,6 +12,7 @@ import { durationMs } from '../config/values.ts';
 import { prepareLaneSource } from '../execution/lane-source.ts';
 import { setDeletedOfPlugin } from '../files/file-records.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
+import { removeKeyScopesOf } from '../identity/service-keys.ts';
 import { FrontendInstaller } from '../plugins/frontend-install.ts';
 import { type InstallerParts, PluginInstaller } from '../plugins/install.ts';
 import { shareModules } from '../plugins/share-modules.ts';
@@ -56,6 +57,7 @@ export async function composeInstallation(core: Core, parts: InstallationParts):
     async onUninstall(client, id) {
       await setDeletedOfPlugin(client, id);
       await removeActivityOf(client, id);
+      await removeKeyScopesOf(client, id);
       // It wakes who delivers to the graph, so it comes last.
       await removePluginRoles(client, schema, id);
     },

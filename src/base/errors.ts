@@ -151,6 +151,13 @@ export class ServiceError extends Error {
     this.headers = options.headers ?? [];
     this.extra = options.extra ?? {};
   }
+
+  /** The same refusal with more headers. */
+  with(headers: ReadonlyArray<readonly [string, string]>): ServiceError {
+    const { cause, code, errors, extra, message } = this;
+    const all = [...this.headers, ...headers.map(([name, value]): [string, string] => [name, value])];
+    return new ServiceError(code, message, { errors, extra, headers: all, cause });
+  }
 }
 
 /** A failure whose text tells the operator what to do: it is shown alone, without a stack. */

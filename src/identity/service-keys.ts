@@ -48,6 +48,18 @@ export function keyOpens(key: { scopes: readonly KeyScope[] }, pluginId: string,
   return key.scopes.some(s => s.pluginId === pluginId && (s.trigger === ALL_TRIGGERS || s.trigger === trigger));
 }
 
+/**
+ * Takes the triggers of a plugin from every key, so that another plugin with the same id does not inherit their callers. Part of a
+ * transaction.
+ */
+export async function removeKeyScopesOf(client: Queryable, pluginId: string): Promise<void> {
+  const { rows } = await client.query<{ id: number }>(
+    'DELETE FROM service_key_scopes WHERE plugin_id = $1 RETURNING service_key_id AS id',
+    [pluginId],
+  );
+  for (const id of new Set(rows.map(r => Number(r.id)))) await notifyIdentity(client, { what: 'key', id });
+}
+
 /** @returns the key with its text, which is shown once and not stored */
 export async function addServiceKey(
   db: Database,

@@ -46,6 +46,8 @@ export type InstalledPlugin = {
   enabled: boolean;
   /** Frontend origins of the plugin. */
   origins: ReadonlySet<string>;
+  /** Those of the plugin and of its triggers: pages that may call one of them may hand it files. */
+  allOrigins: ReadonlySet<string>;
   /** The frontend of the version, and the key it is stored under. */
   frontend: (FrontendInfo & { wasmKey: string }) | null;
   frontendAccess: FrontendAccess;
@@ -109,6 +111,7 @@ function assemble(
     network: version.network,
     enabled: plugin.enabled,
     origins: new Set([...plugin.frontendOrigins, ...own]),
+    allOrigins: new Set(),
     frontend: version.frontend === null ? null : { ...version.frontend, wasmKey: version.wasmKey },
     frontendAccess: plugin.frontendAccess,
     htmlTrusted: plugin.htmlTrusted,
@@ -125,6 +128,7 @@ function assemble(
       origins: new Set([...(access.frontendOrigins ?? plugin.frontendOrigins), ...own]),
     });
   }
+  installed.allOrigins = new Set([...installed.origins, ...[...triggers.values()].flatMap(t => [...t.origins])]);
   installed.routes = new TriggerRoutes([...triggers.values()].map(t => ({ trigger: t.trigger, target: t })));
   return installed;
 }
@@ -190,9 +194,9 @@ export class PluginRegistry {
     return [...own].some(permission => permission.startsWith(callPermission('')));
   }
 
-  /** Whether any plugin lists this origin. */
+  /** Whether any plugin lists this origin, for itself or for one of its triggers. */
   hasOrigin(origin: string): boolean {
-    for (const plugin of this.#plugins.values()) if (plugin.enabled && plugin.origins.has(origin)) return true;
+    for (const plugin of this.#plugins.values()) if (plugin.enabled && plugin.allOrigins.has(origin)) return true;
     return false;
   }
 

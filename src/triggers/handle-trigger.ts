@@ -232,9 +232,11 @@ async function enterLater(
 
 /** Decides access again: while the body arrived, the plugin may have changed, or the credential been revoked. */
 async function runWithBody(parts: TriggerParts, x: TriggerExchange, body: Body): Promise<void> {
-  if (body instanceof Error) throw body;
   const found = find(parts, x);
   if (found === null) return;
+  // A page on another origin reads it only with these headers.
+  if (body instanceof ServiceError) throw body.with(found.cors);
+  if (body instanceof Error) throw body;
   const admitted = await decide(parts, x, found);
   if (admitted !== null && x.open) run(parts, x, found, admitted, body);
   else x.dropBody();

@@ -202,7 +202,7 @@ async function authenticate({ principals }: FilesApiParts, request: Request): Pr
 
 /** Credentials that a browser adds by itself count only from our pages and the plugin's (docs/identity.md "Requests of browsers"). */
 function assertPageOf(plugin: InstalledPlugin | undefined, request: Request, uploader: Uploader): void {
-  if (!uploader.cookie || isFromOrigins(request.headers, plugin?.origins)) return;
+  if (!uploader.cookie || isFromOrigins(request.headers, plugin?.allOrigins)) return;
   throw new ServiceError(
     'forbidden',
     'a request with a session cookie must come from this site or from an origin of the plugin',
