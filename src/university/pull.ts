@@ -226,6 +226,8 @@ async function pullType(
   }
 }
 
+const OFFERS_NOTHING =
+  'the source offers none of the fourteen lists (it answers 404 or 501 to each): correct university_sync.base_url';
 const GOOD: ReadonlySet<TypeState> = new Set(['succeeded', 'unchanged', 'not_offered']);
 
 /**
@@ -268,7 +270,12 @@ export async function runPull(
     }
     const good = states.filter(s => GOOD.has(s)).length;
     const some = good + states.filter(s => s === 'partial').length;
-    await endImport(db, importId, good === states.length ? 'succeeded' : some === 0 ? 'failed' : 'partial', null);
+    if (states.every(s => s === 'not_offered')) {
+      await endImport(db, importId, 'failed', OFFERS_NOTHING);
+      const [first] = ENTITIES;
+      if (first !== undefined) onProblem(first.type, OFFERS_NOTHING);
+    } else
+      await endImport(db, importId, good === states.length ? 'succeeded' : some === 0 ? 'failed' : 'partial', null);
   } catch (error) {
     const problem = messageOf(signal.aborted ? signal.reason : error);
     await endImport(db, importId, signal.aborted ? 'interrupted' : 'failed', problem).catch(() => {});

@@ -107,6 +107,13 @@ t.test('a problem with one list is reported, and the other lists are imported', 
   t.equal(await count('departments'), 4);
 });
 
+t.test('a source that offers none of the lists is a failure that names the setting', async t => {
+  const { pull, source } = await world(t, makeUniversity(SMALL));
+  source.university = {} as University;
+  const { json } = await pull();
+  t.match(json, { state: 'failed', problem: /offers none of the fourteen lists .* correct university_sync\.base_url/ });
+});
+
 t.test('one bad record does not stop its list, and keeps its former state', async t => {
   const { db, pull, source } = await world(t);
   await pull();
