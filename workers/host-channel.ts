@@ -199,6 +199,13 @@ export class HostChannel {
   call(row: HostFunction, operation: number, args: ReadonlyArray<number | bigint>): number {
     const total = this.#measure(row, args);
     if (total < 0) return total;
+    // A file that is larger than what is left is refused, so that the handler can go on; all else ends the execution.
+    const wanted = row.parameters.includes('buf') ? Math.min(this.#bufferBytes, LIMITS.fileChunkBytesMax) : 0;
+    if (wanted > 0 && this.#state.hostCallBytes + total + wanted > LIMITS.hostCallBytesMax)
+      return this.#fail(
+        HOST_ERROR.tooLarge,
+        `one execution may read ${LIMITS.hostCallBytesMax} bytes through host calls (hostCallBytesMax): read a part, or hand out the address of file_url`,
+      );
     this.#quota(total);
     const large = this.#area.writeCall(row, operation, args, total, this.#guest);
     if (large !== null) this.#data.postMessage(large, [large.buffer]);

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { HOST_ERROR } from '../abi/host-functions.ts';
 import { type HostResult, hostError } from '../abi/host-result.ts';
 import { ServiceError } from '../base/errors.ts';
+import { fieldErrorsOf } from '../base/field-errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import { type FileAsker, mayRead } from '../files/file-access.ts';
 import { FILE_TYPES, parseDescription } from '../files/file-kind.ts';
@@ -29,6 +30,12 @@ const description = z.strictObject({
   file_type: z.string(),
   ttl_ms: z.number().int().min(1).max(LIMITS.fileTtlMsMax).optional(),
 });
+
+/** The first mistake in a description, with the member it is in. */
+function firstMistake(error: z.ZodError): string {
+  const [first] = fieldErrorsOf(error);
+  return first === undefined ? 'it is not' : `${first.pointer || '/'} ${first.message}`;
+}
 
 const refJson = (f: FileRecord): string => JSON.stringify(fileRefJson(f));
 
@@ -149,7 +156,7 @@ export function fileHandlers(
       if (!parsed.success)
         return hostError(
           HOST_ERROR.invalid,
-          `the description must be JSON like {"name": "a.txt", "mime_type": "text/plain", "file_type": "${FILE_TYPES[1]}", "ttl_ms": 60000}: ${parsed.error.issues[0]?.message ?? 'it is not'}`,
+          `the description must be JSON like {"name": "a.txt", "mime_type": "text/plain", "file_type": "${FILE_TYPES[1]}", "ttl_ms": 60000}: ${firstMistake(parsed.error)}`,
         );
       try {
         const { ttl_ms: ttlMs, ...said } = parsed.data;

@@ -182,6 +182,30 @@ t.test('the 10,001st host call of an execution is refused', async t => {
   t.match(await lanes.run('more'), { kind: 'quota', failure: 'more than 10000 host calls in one execution' });
 });
 
+t.test('a file beyond what an execution may read is refused, and the handler goes on', async t => {
+  const chunk = Buffer.alloc(MIB);
+  const lanes = startLanes(t.testdir(), { lanes: 1, dispatch: () => ({ code: chunk.length, data: chunk }) });
+  t.teardown(() => lanes.executor.close());
+  await lanes.load(
+    'reads',
+    watPlugin({
+      imports: ['file_read_into', 'respond'],
+      requirements: [{ kind: 'file' }],
+      memory: '17',
+      handle: `(local $n i32)
+        (loop $l (local.set $n (call $file_read_into (i32.const 0) (i32.const 1) (i64.const 0) (i32.const 65536) (i32.const ${MIB})))
+          (br_if $l (i32.gt_s (local.get $n) (i32.const 0))))
+        (drop (call $respond (i32.add (i32.const 400) (local.get $n)) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0))) (i32.const 0)`,
+    }),
+  );
+  const outcome = await lanes.run('reads');
+  t.match(
+    outcome,
+    { kind: 'ok', hostCalls: 65, status: 400 + HOST_ERROR.tooLarge },
+    'with an error that it can handle',
+  );
+});
+
 t.test('an execution may pass 64 MiB through host calls, counted in both directions', async t => {
   t.equal(LIMITS.hostCallBytesMax, 64 * MIB);
   const big = Buffer.alloc(8 * MIB);
