@@ -1,7 +1,7 @@
 import { LIMITS } from '../base/limits.ts';
 
 /**
- * The path to return to after a login: a path of the service's origin, or `/` for anything else
+ * The path to return to after a login: a path of the service's origin, without its query where that is too long, or `/` for anything else
  * (docs/identity.md "Login with an identity provider"). Checked again after it is resolved, because `/.//host` becomes
  * `//host`.
  *
@@ -13,8 +13,9 @@ export function safeReturnTo(text: string | undefined): string {
   if (!URL.canParse(text, base)) return '/';
   const url = new URL(text, base);
   const path = `${url.pathname}${url.search}${url.hash}`;
+  if (url.origin !== base || !isLocalPath(path)) return '/';
   // Counted in encoded form, in which a letter that is not Latin has six characters.
-  return url.origin === base && path.length <= LIMITS.returnToCharsMax && isLocalPath(path) ? path : '/';
+  return [path, url.pathname].find(p => p.length <= LIMITS.returnToCharsMax) ?? '/';
 }
 
 /**

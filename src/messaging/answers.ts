@@ -14,6 +14,7 @@ type Answers = {
   failed(command: string): string;
   busy: string;
   filesFailed: string;
+  tooManyFiles(given: number, max: number): string;
   welcome: string;
   help(lines: readonly HelpLine[], isLinked: boolean): string;
   linked: string;
@@ -40,6 +41,8 @@ const RU: Answers = {
   failed: command => `Не получилось выполнить команду /${command}. Мы уже знаем об этом; попробуйте позже.`,
   busy: 'Сейчас слишком много запросов. Попробуйте через минуту.',
   filesFailed: 'Не удалось принять файл. Возможно, он слишком большой (не больше 20 МБ). Отправьте его ещё раз.',
+  tooManyFiles: (given, max) =>
+    `В сообщении ${given} файлов, а можно не больше ${max}. Отправьте их несколькими сообщениями.`,
   welcome: 'Здравствуйте! Что я умею, покажет /help.',
   help: (lines, isLinked) =>
     [
@@ -67,6 +70,8 @@ const EN: Answers = {
   failed: command => `The command /${command} did not work. We know about it; please try again later.`,
   busy: 'There is too much going on right now. Please try again in a minute.',
   filesFailed: 'The file could not be taken. It may be too large (20 MB at most). Please send it again.',
+  tooManyFiles: (given, max) =>
+    `The message has ${given} files; at most ${max} are taken. Please send them in several messages.`,
   welcome: 'Hello! /help shows what I can do.',
   help: (lines, isLinked) =>
     [

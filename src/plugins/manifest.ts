@@ -161,9 +161,13 @@ export function routeShape(path: string): string {
   return path.replace(/:[^/]+/g, ':').replace(/(.)\/$/, '$1');
 }
 
+/** Commands that the service answers itself (docs/messengers.md "Commands"). */
+const OWN_COMMANDS: ReadonlySet<string> = new Set(['start', 'link', 'unlink', 'help']);
+
 function collisions(m: Manifest): FieldError[] {
   const errors: FieldError[] = [];
   const names = new Map<string, number>();
+  const commands = new Map<string, string>();
   const routes = new Map<string, string>();
   m.triggers.forEach((t, i) => {
     if (names.has(t.name))
@@ -172,7 +176,22 @@ function collisions(m: Manifest): FieldError[] {
         message: `the name "${t.name}" is used twice: rename one of the triggers`,
       });
     names.set(t.name, i);
-    if (t.type !== 'http') return;
+    if (t.type !== 'http') {
+      const word = t.name.toLowerCase();
+      const same = commands.get(word);
+      if (OWN_COMMANDS.has(word))
+        errors.push({
+          pointer: `/triggers/${i}/name`,
+          message: `/${t.name} is a command of the service itself: rename it`,
+        });
+      if (same !== undefined && same !== t.name)
+        errors.push({
+          pointer: `/triggers/${i}/name`,
+          message: `"${t.name}" and "${same}" are the same command for those who write them: rename one`,
+        });
+      commands.set(word, t.name);
+      return;
+    }
     const parameters = t.path.split('/').filter(segment => segment.startsWith(':'));
     const doubled = parameters.find((parameter, k) => parameters.indexOf(parameter) < k);
     if (doubled !== undefined)

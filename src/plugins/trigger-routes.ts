@@ -1,3 +1,4 @@
+import { plainPath } from '../http/plain-path.ts';
 import type { HttpTrigger } from './manifest.ts';
 
 /** The result of matching a request path within one plugin. */
@@ -10,9 +11,14 @@ type Pattern<T> = { segments: string[]; literalChars: number; methods: Map<strin
 
 const NO_PARAMS: Record<string, string> = Object.freeze({});
 
-/** Normalizes a path: `/` equals the empty path, and a slash at the end of a longer path is ignored. */
-const normal = (path: string): string =>
-  path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path === '/' ? '' : path;
+/**
+ * Normalizes a path: `/` equals the empty path, a slash at the end of a longer path is ignored, and letters are encoded alike
+ * (RFC 3986 section 6.2.2).
+ */
+function normal(path: string): string {
+  const open = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path === '/' ? '' : path;
+  return open.includes('%') ? plainPath(open).replace(/%[0-9a-f]{2}/gi, code => code.toUpperCase()) : open;
+}
 
 /**
  * Matches paths against a plugin's HTTP triggers: literal paths first, then patterns, the longest literal match first.
@@ -87,7 +93,8 @@ const targetOf = <T>(methods: ReadonlyMap<string, T>, method: string): T | undef
 
 function matchSegments(pattern: readonly string[], path: readonly string[]): Record<string, string> | null {
   if (pattern.length !== path.length) return null;
-  const params: Record<string, string> = {};
+  // A parameter may be called __proto__.
+  const params: Record<string, string> = Object.create(null);
   for (let i = 0; i < pattern.length; i++) {
     const p = pattern[i]!;
     const given = path[i]!;

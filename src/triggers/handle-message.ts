@@ -231,6 +231,9 @@ async function runCommand(line: Line, command: Command, asked: Asked): Promise<H
   }
   if (parts.quarantine.find(plugin, trigger.name, caller, Date.now()) !== undefined)
     return told('quarantined', say.disabled(asked.word));
+  const given = line.message.files.length;
+  if (plugin.permissions.has('file') && given > LIMITS.messageFilesMax)
+    return told('too_many_files', say.tooManyFiles(given, LIMITS.messageFilesMax));
   let files: FileRecord[];
   try {
     files = plugin.permissions.has('file') ? await takeFiles(line, plugin.id) : [];
@@ -300,7 +303,7 @@ function execute(
 async function takeFiles({ channel, message, parts, scope, userId }: Line, pluginId: string): Promise<FileRecord[]> {
   const signal = AbortSignal.timeout(LIMITS.messageFilesMs);
   const files: FileRecord[] = [];
-  for (const file of message.files.slice(0, LIMITS.messageFilesMax)) {
+  for (const file of message.files) {
     const bytes = await channel.download(file, signal);
     const description = descriptionOf(file);
     files.push(await parts.files.storeOfMessage({ pluginId, userId, chat: scope.chat }, description, bytes));

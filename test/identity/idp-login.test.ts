@@ -325,6 +325,7 @@ t.test("return_to accepts only paths of the service's own origin", async t => {
     [`/${'x'.repeat(1000)}`, '/'],
     // Six characters each on the way: more than a browser keeps in a cookie.
     [`/${'ж'.repeat(900)}`, '/'],
+    [`/page?q=${'ж'.repeat(300)}`, '/page'],
   ];
   for (const [given, want] of rows) t.equal(safeReturnTo(given), want, JSON.stringify(given));
 });
