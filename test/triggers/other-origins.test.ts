@@ -2,7 +2,7 @@ import t from 'tap';
 import { request, startTestService } from '../support/service.ts';
 import { watPlugin } from '../support/wat.ts';
 
-/** Pages on an origin that one trigger lists (docs/access.md "Frontend origins"). */
+/** Pages on an origin that one trigger lists (docs/access.md "Browsers"). */
 
 const ORIGIN = 'https://app.example';
 
