@@ -6235,6 +6235,8 @@ export interface components {
       'description': string;
       'required': boolean;
       'sensitive': boolean;
+      /** Whether it has a value, which of a sensitive field is not shown */
+      'is_set': boolean;
       /** Null when not set; absent for sensitive fields */
       'value'?: string | null;
     };

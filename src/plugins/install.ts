@@ -320,6 +320,11 @@ export class PluginInstaller {
     return checkSignature(version.signature, this.#parts.trustedKeys);
   }
 
+  /** Names of the sensitive fields of an installed version that have a value; none where the key that opens them is lost. */
+  secretNames(version: VersionRow): ReadonlySet<string> {
+    return new Set(version.secrets === null ? [] : Object.keys(openSecrets(this.#parts.secrets, version).fields));
+  }
+
   /** What an installation of a version widens if its request says nothing but which version. */
   async previewWidening(version: VersionRow): Promise<Widening[]> {
     const { db, policies, secrets } = this.#parts;

@@ -1,7 +1,10 @@
 import { notifications } from '@mantine/notifications';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useTranslation } from 'react-i18next';
 import { answered, api, noteSession } from '../api/client.ts';
+import { confirmed } from '../api/questions.ts';
 import { notifyProblem } from '../parts/problem.tsx';
+import { isUnsaved } from '../parts/use-leave-question.ts';
 
 const KEY = ['session'];
 
@@ -37,7 +40,10 @@ export function useNewSession(): () => Promise<void> {
 /** Ends the session, and forgets what was read in it. */
 export function useLogout(): () => Promise<void> {
   const queries = useQueryClient();
+  const { t } = useTranslation();
   return async () => {
+    const question = { title: t('common.leaveTitle'), text: t('common.leaveText'), action: t('shell.logout') };
+    if (isUnsaved() && !(await confirmed({ ...question, isDangerous: true }))) return;
     await queries.cancelQueries();
     try {
       await api.POST('/api/admin/auth/logout');

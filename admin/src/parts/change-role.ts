@@ -23,6 +23,7 @@ export function useChangeRole(): (user: number, role: NamedRole, give: boolean) 
       kind === 'plugin'
         ? answered(await (give ? api.PUT(pluginPath, ofPlugin) : api.DELETE(pluginPath, ofPlugin)))
         : answered(await (give ? api.PUT(path, named) : api.DELETE(path, named)));
+    queries.removeQueries({ queryKey: ['why'] });
     await Promise.all([
       queries.invalidateQueries({ queryKey: ['users', 'roles', user] }),
       queries.invalidateQueries({ queryKey: ['roles'] }),

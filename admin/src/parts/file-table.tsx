@@ -6,6 +6,7 @@ import { answered, api, type Schemas } from '../api/client.ts';
 import { confirmed } from '../api/questions.ts';
 import { May } from '../app/may.tsx';
 import { useSearchState } from '../app/use-search-state.ts';
+import { ClearFilters } from './clear-filters.tsx';
 import { CopyText } from './copy.tsx';
 import { Details } from './details.tsx';
 import { Empty } from './empty.tsx';
@@ -17,6 +18,9 @@ import { notifyProblem } from './problem.tsx';
 import { bytesText, numberText } from './quantities.ts';
 import { StateBadge } from './state-badge.tsx';
 import { When } from './time.tsx';
+
+/** What the list of all files is narrowed by. */
+const FILTERS = ['plugin', 'user', 'state'];
 
 const KIND = { ready: 'good', pending: 'wait', cancelled: 'off' } as const;
 
@@ -39,7 +43,9 @@ export function FileTable(props: { list: KeysetQuery<AnyFile>; withPlugin: boole
       notifyProblem(problem);
     }
   };
-  const [{ file: opened }, setSearch] = useSearchState();
+  const [search, setSearch] = useSearchState();
+  const { file: opened } = search;
+  const isFiltered = withPlugin && FILTERS.some(name => search[name] !== undefined);
   const shown = useFile(list, opened);
   return (
     <>
@@ -95,7 +101,13 @@ export function FileTable(props: { list: KeysetQuery<AnyFile>; withPlugin: boole
             ),
           },
         ]}
-        empty={<Empty icon={IconFile} title={t('files.emptyTitle')} text={empty} />}
+        empty={
+          isFiltered ? (
+            <Empty icon={IconFile} title={t('common.nothingFound')} action={<ClearFilters of={FILTERS} />} />
+          ) : (
+            <Empty icon={IconFile} title={t('files.emptyTitle')} text={empty} />
+          )
+        }
       />
       <Details
         title={shown === null ? t('files.gone') : (shown?.name ?? '')}

@@ -8,6 +8,8 @@ import { Waiting } from './waiting.tsx';
 /** Where the head of a table stays while its rows scroll (page.css). */
 const HEAD = 'var(--table-head-top, 0px)';
 
+/** What is loaded of a list. */
+type Loads = { state: { data?: { pages: readonly unknown[] } | undefined } };
 type PageOf<Row> = { items: Row[]; next_cursor?: string | null };
 
 /** @param load one page; the cursor is undefined for the first */
@@ -21,7 +23,10 @@ export function useKeyset<Row, P extends PageOf<Row>>(
     queryFn: ({ pageParam }) => load(pageParam),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: page => page.next_cursor ?? undefined,
-    ...(refetchMs === undefined ? {} : { refetchInterval: refetchMs }),
+    // Many pages are not read again behind the back of one who reads on.
+    ...(refetchMs === undefined
+      ? {}
+      : { refetchInterval: (q: Loads) => ((q.state.data?.pages.length ?? 0) > 1 ? false : refetchMs) }),
   });
   return { ...query, rows: query.data?.pages.flatMap(p => p.items) ?? [], first: query.data?.pages[0] };
 }

@@ -101,12 +101,28 @@ export function ProblemAlert({ error, onRetry }: { error: unknown; onRetry?: () 
 /** Shows a failure of an action that has no place of its own in the page. It says nothing when a question other than a login was cancelled. */
 export function notifyProblem(error: unknown): void {
   if (error instanceof ApiProblem && error.isDeclined && !isLoggedOut(error)) return;
-  const requestId = error instanceof ApiProblem && error.requestId !== '' ? ` (${error.requestId})` : '';
+  const requestId = error instanceof ApiProblem ? error.requestId : '';
+  const places = error instanceof ApiProblem ? error.places : [];
   notifications.show({
     color: 'red',
     title: problemTitle(error),
-    message: problemText(error) + requestId,
-    autoClose: 10_000,
+    message: (
+      <>
+        <ServiceWords error={error} />
+        {places.map(p => (
+          <Text key={`${p.pointer} ${p.message}`} size="sm">
+            {placeText(p.pointer)} {p.message}
+          </Text>
+        ))}
+        {requestId !== '' && (
+          <Text size="xs" c="dimmed">
+            {i18next.t('problem.requestId')} <Code>{requestId}</Code>
+          </Text>
+        )}
+      </>
+    ),
+    // A request id is read and copied.
+    autoClose: requestId === '' ? 10_000 : 30_000,
   });
 }
 

@@ -12,6 +12,17 @@ type HttpTrigger = Schemas['HttpTrigger'];
 type Answer = { status: number; text: string; ms: number };
 
 const SHOWN_CHARS = 20_000;
+/** What plugins are sent most: JSON, where it is. */
+function typeOf(body: string): string {
+  try {
+    JSON.parse(body);
+    return 'application/json';
+  } catch {
+    return 'text/plain;charset=UTF-8';
+  }
+}
+const isPublic = (trigger: HttpTrigger): boolean =>
+  'effective_access' in trigger && trigger.effective_access === 'public';
 const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
 /** Calls a trigger with the session of this browser, and shows the same call for a terminal. */
@@ -48,7 +59,8 @@ export function TryTrigger({
     setSending(true);
     const at = performance.now();
     try {
-      const response = await fetch(url, { method, ...(hasBody && body !== '' ? { body } : {}) });
+      const given = hasBody && body !== '' ? { body, headers: { 'Content-Type': typeOf(body) } } : {};
+      const response = await fetch(url, { method, ...given });
       setAnswer({ status: response.status, text: await response.text(), ms: performance.now() - at });
     } catch (error) {
       setAnswer({ status: 0, text: String(error), ms: performance.now() - at });
@@ -56,7 +68,7 @@ export function TryTrigger({
       setSending(false);
     }
   };
-  const command = `curl${method === 'GET' ? '' : ` -X ${method}`}${hasBody && body !== '' ? ` -d ${quoted(body)}` : ''} ${quoted(location.origin + url)}`;
+  const command = `curl${method === 'GET' ? '' : ` -X ${method}`}${hasBody && body !== '' ? ` -H 'Content-Type: ${typeOf(body)}' -d ${quoted(body)}` : ''}${isPublic(trigger) ? '' : " -H 'Authorization: Bearer TOKEN'"} ${quoted(location.origin + url)}`;
   return (
     <Stack gap="sm">
       <Group align="flex-end" gap="xs">

@@ -1,10 +1,28 @@
 import { useBlocker } from '@tanstack/react-router';
-import { useEffect, useRef } from 'react';
+import { createContext, useContext, useEffect, useRef } from 'react';
 import { useTranslation } from 'react-i18next';
 import { confirmed } from '../api/questions.ts';
 
-/** Forms of the screen with something to lose: the first of them asks for all. */
-const unsaved: Array<{ isSaved: boolean }> = [];
+/** The dialog a form stands in; empty on the page itself. */
+export const FormPlace = createContext('');
+
+/** Forms with something to lose: the first of them asks for all. */
+const unsaved: Array<{ isSaved: boolean; place: string }> = [];
+
+/** Whether there is a form with something to lose. */
+export const isUnsaved = (): boolean => unsaved.some(f => !f.isSaved);
+
+/** Asks before a dialog is closed whose form is not saved. @returns whether it may be closed */
+export async function mayClose(
+  place: string,
+  words: { title: string; text: string; action: string },
+): Promise<boolean> {
+  const open = unsaved.filter(f => f.place === place && !f.isSaved);
+  if (open.length === 0) return true;
+  if (!(await confirmed({ ...words, isDangerous: true }))) return false;
+  for (const form of open) form.isSaved = true;
+  return true;
+}
 
 /** Members of an address that no form depends on. */
 const HARMLESS = ['window'];
@@ -31,10 +49,13 @@ function isSameScreen(from: Place, to: Place): boolean {
  */
 export function useLeaveQuestion(isChanged: boolean, text: string): () => void {
   const { t } = useTranslation();
-  const form = useRef({ isSaved: false });
+  const place = useContext(FormPlace);
+  const form = useRef({ isSaved: false, place });
   useEffect(() => {
     if (!isChanged) return;
     const own = form.current;
+    // What is typed after it was saved is to be saved again.
+    own.isSaved = false;
     unsaved.push(own);
     return () => void unsaved.splice(unsaved.indexOf(own), 1);
   }, [isChanged]);

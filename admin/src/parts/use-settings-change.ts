@@ -4,7 +4,14 @@ import { notifyDone } from './problem.tsx';
 
 const useReadAgain = (plugin: string): (() => Promise<void>) => {
   const queries = useQueryClient();
-  return () => queries.invalidateQueries({ queryKey: ['plugins', plugin] });
+  return async () => {
+    queries.removeQueries({ queryKey: ['why'] });
+    await Promise.all(
+      [['plugins', plugin], ['plugins', 'list'], ['attention']].map(queryKey =>
+        queries.invalidateQueries({ queryKey }),
+      ),
+    );
+  };
 };
 
 /** Waits for an answer. After a refusal for a change of another administrator, what that one has saved is read. */

@@ -4,6 +4,7 @@ import { IconHistory } from '@tabler/icons-react';
 import { lazy, Suspense, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { Schemas } from '../api/client.ts';
+import { confirmed } from '../api/questions.ts';
 import { May, useRefusal } from '../app/may.tsx';
 import { readable } from '../app/theme.ts';
 import { KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
@@ -48,6 +49,18 @@ export function PolicyWorkbench(props: {
   const { t } = useTranslation();
   const edit = useDraft(props.saved, tag);
   const { isChanged, saved, set: setDraft, value: draft } = edit;
+  /** Puts a text into the editor; what is typed there and not saved is asked about. */
+  const mayReplace = async (): Promise<boolean> =>
+    !isChanged ||
+    (await confirmed({
+      title: t('policy.replaceTitle'),
+      text: t('policy.leaveText'),
+      action: t('policy.replaceGo'),
+      isDangerous: true,
+    }));
+  const replace = async (expression: string): Promise<void> => {
+    if (await mayReplace()) setDraft(expression);
+  };
   const [notices, setNotices] = useState<readonly PolicyNotice[]>([]);
   const wrong = notices.filter(n => n.isError).length;
   const [error, setError] = useState<unknown>(null);
@@ -99,7 +112,7 @@ export function PolicyWorkbench(props: {
         <Text size="sm" c="dimmed">
           {t('policy.examples')}{' '}
           {EXAMPLES.map(x => (
-            <Anchor key={x} component="button" type="button" onClick={() => setDraft(x)} mr="xs">
+            <Anchor key={x} component="button" type="button" onClick={() => void replace(x)} mr="xs">
               <Code>{x}</Code>
             </Anchor>
           ))}
@@ -144,6 +157,7 @@ export function PolicyWorkbench(props: {
             name={name}
             load={revisions}
             onRestore={async id => {
+              if (!(await mayReplace())) return;
               try {
                 await restore(id, tag);
                 edit.drop();
@@ -154,8 +168,8 @@ export function PolicyWorkbench(props: {
                 notifyProblem(problem);
               }
             }}
-            onTake={expression => {
-              setDraft(expression);
+            onTake={async expression => {
+              await replace(expression);
               history.close();
             }}
           />

@@ -8,6 +8,7 @@ import { type Expiry, ExpiryField, expiryTime } from '../parts/key-expiry.tsx';
 import { KeySecret } from '../parts/key-secret.tsx';
 import { ProblemAlert } from '../parts/problem.tsx';
 import { ManagedPlugins } from '../parts/roles-field.tsx';
+import { useLeaveQuestion } from '../parts/use-leave-question.ts';
 
 export const DEPLOY_ONE = 'plugins:deploy:';
 
@@ -63,6 +64,7 @@ export function AdminKeyForm({ onDone, onMade }: { onDone: () => void; onMade: (
       expiry: value => (expiryTime(value) === undefined ? t('keys.pickDay') : null),
     },
   });
+  const saved = useLeaveQuestion(form.isDirty() && made === null, t('common.leaveText'));
   const submit = form.onSubmit(async values => {
     setError(null);
     try {
@@ -72,6 +74,7 @@ export function AdminKeyForm({ onDone, onMade }: { onDone: () => void; onMade: (
         expires_at: expiryTime(values.expiry) ?? null,
       };
       setMade(answered(await api.POST('/api/admin/keys', { body })));
+      saved();
       onMade();
     } catch (problem) {
       const { expires_at, ...fields } = problem instanceof ApiProblem ? problem.fields : {};

@@ -8,6 +8,7 @@ import { ApiProblem } from '../api/problem.ts';
 import { LinkAnchor } from '../parts/links.tsx';
 import { notifyDone, ProblemAlert } from '../parts/problem.tsx';
 import { type MayDo, RolesField, sentRoles } from '../parts/roles-field.tsx';
+import { useLeaveQuestion } from '../parts/use-leave-question.ts';
 import { UserPicker } from '../parts/user-picker.tsx';
 import { problemOf } from './roles-form.tsx';
 
@@ -20,6 +21,7 @@ export function AppointForm({ onCancel, onDone }: { onDone: () => void; onCancel
     initialValues: { user: null, email: '', may: { roles: [], plugins: null } },
     validate: { may: may => problemOf(may, t) },
   });
+  const saved = useLeaveQuestion(form.isDirty(), t('common.leaveText'));
   const submit = form.onSubmit(async ({ email, may, user }) => {
     setError(null);
     try {
@@ -27,8 +29,10 @@ export function AppointForm({ onCancel, onDone }: { onDone: () => void; onCancel
       answered(await api.POST('/api/admin/admins', { body }));
       await queries.invalidateQueries({ queryKey: ['admins'] });
       notifyDone(t('admins.appointed', { email: body.email }));
+      saved();
       onDone();
     } catch (problem) {
+      setError(problem);
       const fields = problem instanceof ApiProblem ? problem.fields : {};
       if (Object.keys(fields).length > 0)
         form.setErrors({
@@ -36,7 +40,6 @@ export function AppointForm({ onCancel, onDone }: { onDone: () => void; onCancel
           email: fields.email,
           may: fields.roles ?? fields.plugins,
         });
-      else setError(problem);
     }
   });
   return (

@@ -1,8 +1,10 @@
 import { Stack, Switch, TagsInput, TextInput } from '@mantine/core';
+import { notifications } from '@mantine/notifications';
 import { useQuery } from '@tanstack/react-query';
 import { useParams } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas, tagOf } from '../api/client.ts';
+import { confirmed } from '../api/questions.ts';
 import { May } from '../app/may.tsx';
 import { DraftBar } from '../parts/draft-bar.tsx';
 import { PluginCrumbs } from '../parts/links.tsx';
@@ -44,9 +46,22 @@ export default function CommandScreen() {
           <RolesForm
             settings={settings}
             tag={tag}
-            save={(body, on) =>
-              change(api.PUT('/api/admin/plugins/{id}/commands/{cmd}/roles', { params: at(on), body }))
-            }
+            save={async (body, on) => {
+              const isOpened =
+                settings.enabled && !settings.open_to_everyone && settings.policy_expression === '' && hasNoRole(body);
+              const question = {
+                title: t('command.openTitle', { name }),
+                text: t('command.openText', { name }),
+                action: t('command.openGo'),
+              };
+              if (isOpened && !(await confirmed({ ...question, isDangerous: true })))
+                throw new Error(t('command.notSaved'));
+              await change(
+                api
+                  .PUT('/api/admin/plugins/{id}/commands/{cmd}/roles', { params: at(on), body })
+                  .then(reply => notifyWarnings(answered(reply).warnings)),
+              );
+            }}
           />
           <Section title={t('access.policy')} about={t('policy.about')}>
             <PolicyWorkbench
@@ -99,6 +114,15 @@ export default function CommandScreen() {
     </LoadedPage>
   );
 }
+
+/** What may be odd about roles that were saved, such as that no user has one. */
+function notifyWarnings(warnings: ReadonlyArray<{ message: string }>): void {
+  if (warnings.length > 0)
+    notifications.show({ color: 'orange', message: warnings.map(w => w.message).join(' '), autoClose: 15_000 });
+}
+
+const hasNoRole = (r: Roles): boolean =>
+  r.system_role === null && r.plugin_role === null && r.global_roles.length === 0;
 
 type Roles = Pick<Schemas['CommandSettings'], 'system_role' | 'global_roles' | 'plugin_role'>;
 const orNull = (text: string): string | null => (text.trim() === '' ? null : text.trim());

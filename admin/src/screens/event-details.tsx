@@ -5,6 +5,7 @@ import { CopyText } from '../parts/copy.tsx';
 import { JsonBlock } from '../parts/details.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { LinkAnchor } from '../parts/links.tsx';
+import { RequestId } from '../parts/request-id.tsx';
 import { When } from '../parts/time.tsx';
 import { Section } from './review.tsx';
 
@@ -41,7 +42,7 @@ export function EventDetails({ event: e }: { event: ShownEvent }) {
           { label: t('events.at'), value: <When at={e.at} /> },
           { label: t('events.number'), value: e.number },
           { label: t('events.id'), value: <CopyText value={e.id} /> },
-          e.request_id === null ? null : { label: t('problem.requestId'), value: <CopyText value={e.request_id} /> },
+          e.request_id === null ? null : { label: t('problem.requestId'), value: <RequestId id={e.request_id} /> },
         ]}
       />
       <Section title={t('events.payload')}>

@@ -8,7 +8,7 @@ import { Caller } from '../parts/caller.tsx';
 import { CopyText } from '../parts/copy.tsx';
 import { Details } from '../parts/details.tsx';
 import { Download } from '../parts/download.tsx';
-import { LinkButton } from '../parts/links.tsx';
+import { LinkAnchor, LinkButton } from '../parts/links.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { OutcomeBadge } from '../parts/outcome-badge.tsx';
 import { bytesText, durationText, numberText } from '../parts/quantities.ts';
@@ -109,7 +109,14 @@ export function ExecutionDetails({ execution: e }: { execution: Found }) {
         )}
       </Section>
       <SimpleGrid cols={{ base: 2, sm: 3 }}>
-        <Fact label={t('activity.plugin')} value={e.plugin_id} />
+        <Fact
+          label={t('activity.plugin')}
+          value={
+            <LinkAnchor to="/admin/plugins/$id" params={{ id: e.plugin_id }} size="sm">
+              {e.plugin_id}
+            </LinkAnchor>
+          }
+        />
         <Fact label={t('access.trigger')} value={e.trigger} />
         <Fact label={t('plugins.version')} value={e.version} />
         <Fact label={t('executions.hostCalls')} value={numberText(e.host_calls)} />

@@ -13,6 +13,7 @@ import { LinkAnchor, PluginCrumbs } from '../parts/links.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { Page } from '../parts/page.tsx';
 import { ProblemAlert } from '../parts/problem.tsx';
+import { useIsShown } from '../parts/use-is-shown.ts';
 
 type Entry = Schemas['GalleryPlugin'];
 
@@ -61,12 +62,13 @@ function Plugin({ plugin: p }: { plugin: Entry }) {
   const [isBuilding, setBuilding] = useState(false);
   const [problem, setProblem] = useState<unknown>(null);
   const { name, summary } = wordsOf(p);
+  const isShown = useIsShown();
   const install = async (): Promise<void> => {
     setBuilding(true);
     setProblem(null);
     try {
       const { wasm_key: key } = answered(await api.POST('/api/admin/gallery/{id}', { params: { path: { id: p.id } } }));
-      void go({ to: '/admin/plugins/upload', search: { id: p.id, key, step: 'review' } });
+      if (isShown()) void go({ to: '/admin/plugins/upload', search: { id: p.id, key, step: 'review' } });
     } catch (error) {
       setProblem(error);
     } finally {

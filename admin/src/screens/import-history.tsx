@@ -3,6 +3,7 @@ import { IconHistory } from '@tabler/icons-react';
 import { useTranslation } from 'react-i18next';
 import { answered, api } from '../api/client.ts';
 import { useSearchState } from '../app/use-search-state.ts';
+import { ClearFilters } from '../parts/clear-filters.tsx';
 import { Download } from '../parts/download.tsx';
 import { Empty } from '../parts/empty.tsx';
 import { KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
@@ -115,12 +116,16 @@ export default function ImportHistory() {
         empty={
           <Empty
             icon={IconHistory}
-            title={t('university.historyTitle')}
-            text={t('university.history')}
+            title={t(kind === undefined ? 'university.historyTitle' : 'common.nothingFound')}
+            text={kind === undefined ? t('university.history') : undefined}
             action={
-              <LinkButton to="." search={{}}>
-                {t('university.import')}
-              </LinkButton>
+              kind === undefined ? (
+                <LinkButton to="." search={{}}>
+                  {t('university.import')}
+                </LinkButton>
+              ) : (
+                <ClearFilters of={['kind']} />
+              )
             }
           />
         }

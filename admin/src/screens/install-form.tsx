@@ -1,5 +1,6 @@
 import { Alert, Button, Checkbox, Group, PasswordInput, Stack, TagsInput, Text, TextInput } from '@mantine/core';
 import { useForm } from '@mantine/form';
+import { IconAlertTriangle } from '@tabler/icons-react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { type ChangeEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
@@ -7,7 +8,7 @@ import { answered, api, type Schemas, tagOf } from '../api/client.ts';
 import { ApiProblem } from '../api/problem.ts';
 import { May } from '../app/may.tsx';
 import { Loaded } from '../parts/loaded.tsx';
-import { notifyProblem, ProblemAlert } from '../parts/problem.tsx';
+import { ProblemAlert } from '../parts/problem.tsx';
 import { useLeaveQuestion } from '../parts/use-leave-question.ts';
 import { type AccessChoice, accessOf, InstallAccess } from './install-access.tsx';
 import { Section } from './review.tsx';
@@ -64,6 +65,7 @@ function KnownForm(props: Props & { before: Schemas['Plugin'] | null; tag: strin
   const isUpgrade = before !== null;
   const fields = upload.requirements.flatMap(r => r.config);
   const databases = upload.requirements.filter(r => r.kind === 'sql').map(r => r.name ?? 'default');
+  const hadDatabases = new Set(before?.requirements.filter(r => r.kind === 'sql').map(r => r.name ?? 'default'));
   const hasNetwork = upload.permissions.includes('network');
   const held = new Map(before?.config.map(c => [c.name, c]));
   const initialValues: Values = {
@@ -81,8 +83,7 @@ function KnownForm(props: Props & { before: Schemas['Plugin'] | null; tag: strin
       access: ({ kind, role }) => (kind === 'role' && role.trim() === '' ? t('install.roleMissing') : null),
     },
   });
-  // Whether a sensitive field is set is not said; the service refuses what is missing.
-  const isSet = (name: string): boolean => held.get(name) !== undefined && held.get(name)?.value !== null;
+  const isSet = (name: string): boolean => held.get(name)?.is_set === true;
   const saved = useLeaveQuestion(form.isDirty(), t('install.leaveText'));
   /** Names may hold a dot, in which the kit would see a path. */
   const typed = (group: 'config' | 'databases', name: string) => ({
@@ -112,8 +113,11 @@ function KnownForm(props: Props & { before: Schemas['Plugin'] | null; tag: strin
       setError(problem);
       if (!(problem instanceof ApiProblem)) return;
       form.setErrors(placesOf(problem));
+      if (problem.code !== 'precondition_failed' && problem.code !== 'permissions_not_accepted') return;
+      // What is asked for is compared with what is installed now: it is read, and accepted, again.
+      form.setFieldValue('accepted', false);
+      await queries.invalidateQueries({ queryKey: ['plugins', upload.id, 'review'] });
       // Who then sends it again knows of the change.
-      if (problem.code !== 'precondition_failed') return;
       const reply = await api.GET('/api/admin/plugins/{id}', { params: { path: { id: upload.id } } });
       setTag(tagOf(reply));
     }
@@ -157,7 +161,7 @@ function KnownForm(props: Props & { before: Schemas['Plugin'] | null; tag: strin
                   key={name}
                   pluginId={upload.id}
                   name={name}
-                  isRequired={!isUpgrade}
+                  isRequired={!hadDatabases.has(name)}
                   value={form.values.databases[name] ?? ''}
                   input={typed('databases', name)}
                 />
@@ -220,26 +224,58 @@ const placesOf = (problem: ApiProblem): Record<string, string> =>
     }),
   );
 
+/** What a test of a connection has found; a warning stands out. */
+function Trial({ trial }: { trial: Schemas['ConnectionTrial'] }) {
+  const { t } = useTranslation();
+  return (
+    <>
+      <Text size="sm" mt={4} c={trial.ok ? 'teal' : 'red'} role="status">
+        {trial.ok
+          ? t('install.testOk', {
+              database: trial.database,
+              user: trial.user,
+              version: trial.server_version,
+              ms: trial.latency_ms,
+            })
+          : `${t('install.testFailed')} ${trial.error.code}: ${trial.error.message}`}
+      </Text>
+      {trial.ok && trial.warnings.length > 0 && (
+        <Alert color="orange" mt={4} icon={<IconAlertTriangle aria-hidden />}>
+          {trial.warnings.map(w => (
+            <Text key={w} size="sm" lang="en">
+              {w}
+            </Text>
+          ))}
+        </Alert>
+      )}
+    </>
+  );
+}
+
 function DatabaseField(props: { pluginId: string; name: string; isRequired: boolean; value: string; input: object }) {
   const { input, isRequired, name, pluginId, value } = props;
   const { t } = useTranslation();
-  const [trial, setTrial] = useState<Schemas['ConnectionTrial'] | null>(null);
+  /** What was found, or why it was refused, for the string that was tested. */
+  const [tried, setTried] = useState<{
+    of: string;
+    trial: Schemas['ConnectionTrial'] | null;
+    problem: unknown;
+  } | null>(null);
   const [isTrying, setTrying] = useState(false);
   const tryIt = async (): Promise<void> => {
     setTrying(true);
     try {
       const body = { name, ...(value === '' ? {} : { connection_string: value }) };
-      setTrial(
-        answered(
-          await api.POST('/api/admin/plugins/{id}/databases/test', { params: { path: { id: pluginId } }, body }),
-        ),
-      );
+      const params = { path: { id: pluginId } };
+      const trial = answered(await api.POST('/api/admin/plugins/{id}/databases/test', { params, body }));
+      setTried({ of: value, trial, problem: null });
     } catch (problem) {
-      notifyProblem(problem);
+      setTried({ of: value, trial: null, problem });
     } finally {
       setTrying(false);
     }
   };
+  const now = tried?.of === value ? tried : null;
   return (
     <div>
       <Group align="flex-end" gap="xs">
@@ -252,24 +288,13 @@ function DatabaseField(props: { pluginId: string; name: string; isRequired: bool
           {...input}
         />
         <May need="plugins:accept" isInline>
-          <Button variant="default" onClick={tryIt} loading={isTrying}>
+          <Button variant="default" onClick={tryIt} loading={isTrying} disabled={isRequired && value === ''}>
             {t('install.test')}
           </Button>
         </May>
       </Group>
-      {trial !== null && (
-        <Text size="sm" mt={4} c={trial.ok ? 'teal' : 'red'} role="status">
-          {trial.ok
-            ? t('install.testOk', {
-                database: trial.database,
-                user: trial.user,
-                version: trial.server_version,
-                ms: trial.latency_ms,
-              })
-            : `${t('install.testFailed')} ${trial.error.code}: ${trial.error.message}`}
-          {trial.ok && trial.warnings.map(w => ` · ${w}`)}
-        </Text>
-      )}
+      <ProblemAlert error={now?.problem} />
+      {now?.trial && <Trial trial={now.trial} />}
     </div>
   );
 }

@@ -9,7 +9,6 @@ import { May } from '../app/may.tsx';
 import { useSearchState } from '../app/use-search-state.ts';
 import { AddressedDetails } from '../parts/addressed-details.tsx';
 import { ClearFilters } from '../parts/clear-filters.tsx';
-import { CopyText } from '../parts/copy.tsx';
 import { Empty } from '../parts/empty.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { FilterText } from '../parts/filter-text.tsx';
@@ -18,6 +17,7 @@ import { LinkAnchor } from '../parts/links.tsx';
 import { Page } from '../parts/page.tsx';
 import { PersonAnchor } from '../parts/person-anchor.tsx';
 import { notifyDone, notifyProblem } from '../parts/problem.tsx';
+import { RequestId } from '../parts/request-id.tsx';
 import { StateBadge } from '../parts/state-badge.tsx';
 import { When } from '../parts/time.tsx';
 import { Section } from './review.tsx';
@@ -218,7 +218,7 @@ function OneMessage({ message: m }: { message: Message }) {
           { label: t('messages.attempts'), value: m.attempts },
           m.next_attempt_at === null ? null : { label: t('messages.next'), value: <When at={m.next_attempt_at} /> },
           m.ended_at === null ? null : { label: t('messages.ended'), value: <When at={m.ended_at} /> },
-          { label: t('problem.requestId'), value: <CopyText value={m.request_id} /> },
+          { label: t('problem.requestId'), value: <RequestId id={m.request_id} /> },
         ]}
       />
       {m.last_error !== '' && (
@@ -242,7 +242,9 @@ function OneMessage({ message: m }: { message: Message }) {
         >
           {m.message.files.map(f => (
             <Group key={f.id} gap="xs">
-              <CopyText value={f.id} />
+              <LinkAnchor to="/admin/files" search={{ file: f.id }} size="sm" ff="monospace">
+                {f.id}
+              </LinkAnchor>
               <Text size="sm">{f.caption}</Text>
             </Group>
           ))}

@@ -24,8 +24,8 @@ export default function NewPassword({ isTemporary = false }: { isTemporary?: boo
       notifyDone(t('password.done'));
       await begin();
     } catch (problem) {
-      if (problem instanceof ApiProblem && problem.places.length > 0) form.setErrors(problem.fields);
-      else setError(problem);
+      setError(problem);
+      if (problem instanceof ApiProblem) form.setErrors(problem.fields);
     }
   });
   return (

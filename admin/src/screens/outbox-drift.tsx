@@ -1,6 +1,6 @@
 import { Alert, Button, Code, Group, SimpleGrid, Stack, Text } from '@mantine/core';
 import { IconCheck } from '@tabler/icons-react';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
@@ -8,6 +8,7 @@ import { confirmed } from '../api/questions.ts';
 import { May } from '../app/may.tsx';
 import { notifyDone, ProblemAlert } from '../parts/problem.tsx';
 import { numberText } from '../parts/quantities.ts';
+import { When } from '../parts/time.tsx';
 import { Section } from './review.tsx';
 
 /** A repair of more differences than this is confirmed by typing a word. */
@@ -46,6 +47,11 @@ export function Drift() {
     );
     await queries.invalidateQueries({ queryKey: ['outbox'] });
   };
+  const last = useQuery({
+    queryKey: ['outbox', 'last-comparison'],
+    queryFn: async () =>
+      answered(await api.GET('/api/admin/outbox', { params: { query: { limit: 1 } } })).last_comparison,
+  });
   const isDifferent = found !== undefined && !found.repaired && found.missing_count + found.extra_count > 0;
   return (
     <Stack>
@@ -75,6 +81,15 @@ export function Drift() {
         </Text>
       )}
       <ProblemAlert error={look.error} />
+      {found === undefined && last.data && (
+        <Text size="sm" component="div">
+          {t('outbox.lastCompared')} <When at={last.data.at} />:{' '}
+          {t(last.data.repaired ? 'outbox.lastRepaired' : 'outbox.lastFound', {
+            missing: last.data.missing_count,
+            extra: last.data.extra_count,
+          })}
+        </Text>
+      )}
       {found !== undefined && <Found drift={found} />}
     </Stack>
   );

@@ -7,6 +7,7 @@ import { confirmed } from '../api/questions.ts';
 import { May } from '../app/may.tsx';
 import { Details, JsonBlock } from '../parts/details.tsx';
 import { Facts } from '../parts/facts.tsx';
+import { LinkAnchor } from '../parts/links.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { notifyDone, notifyProblem } from '../parts/problem.tsx';
 import { StateBadge } from '../parts/state-badge.tsx';
@@ -100,7 +101,14 @@ export function EntryDetails({ id, onClose }: { id: string | undefined; onClose:
                 e.resolved_by === null ? null : { label: t('outbox.resolvedBy'), value: e.resolved_by },
                 e.requeue_of === null
                   ? null
-                  : { label: t('outbox.requeueOf'), value: t('outbox.one', { id: e.requeue_of }) },
+                  : {
+                      label: t('outbox.requeueOf'),
+                      value: (
+                        <LinkAnchor to="/admin/outbox" search={{ entry: String(e.requeue_of) }} size="sm">
+                          {t('outbox.one', { id: e.requeue_of })}
+                        </LinkAnchor>
+                      ),
+                    },
               ]}
             />
             {e.last_error !== null && e.last_error !== '' && (

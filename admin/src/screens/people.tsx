@@ -65,9 +65,11 @@ export default function People() {
               action={
                 <Group justify="center">
                   <LinkButton to="/admin/university">{t('people.import')}</LinkButton>
-                  <Button variant="default" onClick={() => setSearch({ add: '1' })}>
-                    {t('people.add')}
-                  </Button>
+                  <May need="admin" isInline>
+                    <Button variant="default" onClick={() => setSearch({ add: '1' })}>
+                      {t('people.add')}
+                    </Button>
+                  </May>
                 </Group>
               }
             />

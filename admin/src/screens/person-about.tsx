@@ -6,6 +6,7 @@ import { answered, api, type Schemas } from '../api/client.ts';
 import { confirmed } from '../api/questions.ts';
 import { May } from '../app/may.tsx';
 import { CopyText } from '../parts/copy.tsx';
+import { LinkAnchor } from '../parts/links.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { notifyDone, notifyProblem } from '../parts/problem.tsx';
 import { When } from '../parts/time.tsx';
@@ -54,7 +55,18 @@ export default function PersonAbout({ person: u }: { person: User }) {
       <Stack gap="xl">
         <PersonPositions person={u} />
         <Section title={t('person.executions')} about={t('person.executionsAbout')}>
-          <CopyText value={`user:${u.id}`} />
+          <Group gap="md">
+            <CopyText value={`user:${u.id}`} />
+            <LinkAnchor to="/admin/executions" search={{ principal: `user:${u.id}` }} size="sm">
+              {t('person.toExecutions')}
+            </LinkAnchor>
+            <LinkAnchor to="/admin/files" search={{ user: String(u.id) }} size="sm">
+              {t('nav.files')}
+            </LinkAnchor>
+            <LinkAnchor to="/admin/audit" search={{ object_type: 'user', object_id: String(u.id) }} size="sm">
+              {t('nav.audit')}
+            </LinkAnchor>
+          </Group>
         </Section>
         <MessengerAccounts person={u} />
       </Stack>

@@ -1,4 +1,5 @@
-import { Button, Menu } from '@mantine/core';
+import { Button, List, Menu } from '@mantine/core';
+import { notifications } from '@mantine/notifications';
 import { IconDots, IconDownload, IconUserOff } from '@tabler/icons-react';
 import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
@@ -9,6 +10,16 @@ import { useRefusal } from '../app/may.tsx';
 import { notifyDone, notifyProblem } from '../parts/problem.tsx';
 import { saveText } from '../parts/save-file.ts';
 import { nameOf } from './people.tsx';
+
+function Remarks({ lines }: { lines: readonly string[] }) {
+  return (
+    <List size="sm" lang="en">
+      {lines.map(line => (
+        <List.Item key={line}>{line}</List.Item>
+      ))}
+    </List>
+  );
+}
 
 /** What is seldom done with a person: everything that is held of them as a file, and an end to all of it. */
 export function PersonActions({ person }: { person: Schemas['User'] }) {
@@ -37,8 +48,14 @@ export function PersonActions({ person }: { person: Schemas['User'] }) {
     };
     if (!(await confirmed(question))) return;
     try {
-      answered(await api.POST('/api/admin/users/{user}/erase', { params, body: { erase: true } }));
-      notifyDone(t('person.erased', { name }));
+      const { remarks } = answered(await api.POST('/api/admin/users/{user}/erase', { params, body: { erase: true } }));
+      notifications.show({
+        color: 'teal',
+        title: t('person.erased', { name }),
+        // What stays, and for how long: it is said once.
+        message: remarks.length === 0 ? undefined : <Remarks lines={remarks} />,
+        autoClose: remarks.length === 0 ? 4000 : false,
+      });
       queries.removeQueries({ queryKey: ['users', 'one', person.id] });
       await go({ to: '/admin/people' });
       await queries.invalidateQueries({ queryKey: ['users'] });

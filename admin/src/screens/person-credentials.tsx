@@ -4,6 +4,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
+import { ApiProblem } from '../api/problem.ts';
 import { confirmed } from '../api/questions.ts';
 import { May } from '../app/may.tsx';
 import { useSession } from '../app/session.ts';
@@ -31,16 +32,25 @@ const endSession = (user: number, session: number) =>
 const revokeToken = (user: number, token: number) =>
   api.DELETE('/api/admin/users/{user}/tokens/{token}', { params: { path: { user, token } } });
 
+/** What has ended by itself meanwhile is as wanted. */
+async function unlessGone(ending: Promise<unknown>): Promise<void> {
+  try {
+    await ending;
+  } catch (problem) {
+    if (!(problem instanceof ApiProblem) || problem.code !== 'not_found') throw problem;
+  }
+}
+
 /** Ends everything, page by page: what was ended is no longer listed. */
 async function endAll(user: number): Promise<void> {
   for (;;) {
     const { items } = await listTokens(user, undefined, BATCH);
-    for (const { id } of items) await revokeToken(user, id);
+    for (const { id } of items) await unlessGone(revokeToken(user, id));
     if (items.length < BATCH) break;
   }
   for (;;) {
     const { items } = await listSessions(user, undefined, BATCH);
-    for (const { id } of items) await endSession(user, id);
+    for (const { id } of items) await unlessGone(endSession(user, id));
     if (items.length < BATCH) break;
   }
 }

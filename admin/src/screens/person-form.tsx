@@ -8,6 +8,7 @@ import { answered, api, type Schemas } from '../api/client.ts';
 import { ApiProblem } from '../api/problem.ts';
 import { ProblemAlert, problemText } from '../parts/problem.tsx';
 import { RoleField } from '../parts/role-field.tsx';
+import { useLeaveQuestion } from '../parts/use-leave-question.ts';
 import { currentLanguage } from '../texts/index.ts';
 
 type User = Schemas['User'];
@@ -56,7 +57,7 @@ async function giveRole(user: number, role: string): Promise<void> {
     answered(await api.PUT('/api/admin/users/{user}/roles/{kind}/{role}', { params }));
   } catch (problem) {
     // The person is added all the same, so that it was not confirmed is said, too.
-    notifications.show({ color: 'red', message: problemText(problem) });
+    notifications.show({ color: 'red', message: problemText(problem), autoClose: false });
   }
 }
 
@@ -79,6 +80,7 @@ export function PersonForm(props: {
     initialValues: before,
     validate: { display_name: name => (name.trim() === '' ? t('person.nameNeeded') : null) },
   });
+  const saved = useLeaveQuestion(form.isDirty() || role !== (props.role ?? ''), t('common.leaveText'));
   const submit = form.onSubmit(async values => {
     setError(null);
     try {
@@ -98,6 +100,7 @@ export function PersonForm(props: {
       if (person === null && role.trim() !== '') await giveRole(user.id, role.trim());
       await queries.invalidateQueries({ queryKey: ['users'] });
       await queries.invalidateQueries({ queryKey: ['roles'] });
+      saved();
       onDone(user);
     } catch (problem) {
       if (problem instanceof ApiProblem) form.setErrors(problem.fields);

@@ -121,15 +121,17 @@ function Roles({ items, person }: { person: User; items: readonly Role[] }) {
               <Table.Td>
                 <Group gap={6} justify="flex-end">
                   {r.origin === 'import' && (
-                    <Button
-                      size="compact-sm"
-                      variant="subtle"
-                      title={t('personRoles.keepAbout')}
-                      aria-label={`${t('personRoles.keep')}: ${r.role}`}
-                      onClick={() => void keep(r)}
-                    >
-                      {t('personRoles.keep')}
-                    </Button>
+                    <May need="access" isInline>
+                      <Button
+                        size="compact-sm"
+                        variant="subtle"
+                        title={t('personRoles.keepAbout')}
+                        aria-label={`${t('personRoles.keep')}: ${r.role}`}
+                        onClick={() => void keep(r)}
+                      >
+                        {t('personRoles.keep')}
+                      </Button>
+                    </May>
                   )}
                   <May need="access" isInline>
                     <Button

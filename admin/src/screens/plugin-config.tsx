@@ -24,7 +24,7 @@ export default function PluginConfig({ plugin }: { plugin: Schemas['Plugin'] }) 
                     </Text>
                   </Table.Th>
                   <Table.Td>
-                    {c.sensitive ? t('config.secret') : c.value == null ? t('config.unset') : <Code>{c.value}</Code>}
+                    {!c.is_set ? t('config.unset') : c.sensitive ? t('config.secret') : <Code>{c.value}</Code>}
                   </Table.Td>
                 </Table.Tr>
               ))}

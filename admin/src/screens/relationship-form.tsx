@@ -14,6 +14,8 @@ import { type Definition, givenBy, useGraphWords } from '../graph/schema.ts';
 import { CopyText } from '../parts/copy.tsx';
 import { LinkButton } from '../parts/links.tsx';
 import { ProblemAlert } from '../parts/problem.tsx';
+import { useLeaveQuestion } from '../parts/use-leave-question.ts';
+import { relationshipsChanged } from './relationship-table.tsx';
 
 type Values = Record<'resource_type' | 'resource_id' | 'relation' | 'subject_type' | 'subject_id', string>;
 const textOf = (error: React.ReactNode): string | undefined => (typeof error === 'string' ? error : undefined);
@@ -37,6 +39,7 @@ export default function RelationshipForm({ definitions }: { definitions: readonl
       subject_id: s.subject ?? '',
     },
   });
+  useLeaveQuestion(form.isDirty(), t('common.leaveText'));
   const { relation, resource_type, subject_type } = form.values;
   const types = definitions.filter(d => d.relations.length > 0);
   const definition = types.find(d => d.name === resource_type);
@@ -74,7 +77,8 @@ export default function RelationshipForm({ definitions }: { definitions: readonl
       const { delivered } = answered(await api.POST('/api/admin/relationships', { body: values }));
       setAdded({ ...values, delivered });
       form.setFieldValue('subject_id', '');
-      await queries.invalidateQueries({ queryKey: ['relationships'] });
+      form.resetDirty({ ...values, subject_id: '' });
+      await relationshipsChanged(queries);
     } catch (problem) {
       setError(problem);
       if (problem instanceof ApiProblem) form.setErrors(problem.fields);

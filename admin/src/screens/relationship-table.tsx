@@ -1,7 +1,7 @@
 import { ActionIcon, Button, Group, Select, SimpleGrid, Text, Tooltip } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { IconFilter, IconHierarchy2, IconPlus, IconTrash } from '@tabler/icons-react';
-import { useQueryClient } from '@tanstack/react-query';
+import { type QueryClient, useQueryClient } from '@tanstack/react-query';
 import { useTranslation } from 'react-i18next';
 import { answered, api } from '../api/client.ts';
 import { confirmed } from '../api/questions.ts';
@@ -62,6 +62,14 @@ export function RelationshipTable({ definitions }: { definitions: readonly Defin
     ]),
   );
   const { removeMatching, removeOne } = useRemove();
+  const words = {
+    resource_type: t('relationships.objectType'),
+    resource_id: t('relationships.object'),
+    relation: t('relationships.relation'),
+    subject_type: t('relationships.subjectType'),
+    subject_id: t('relationships.subject'),
+    origin: t('relationships.origin'),
+  };
   return (
     <>
       <Filters definitions={definitions} />
@@ -75,7 +83,20 @@ export function RelationshipTable({ definitions }: { definitions: readonly Defin
         </LinkButton>
         {isFiltered && list.rows.length > 0 && (
           <May need="access" isInline>
-            <Button variant="subtle" color="red" onClick={() => void removeMatching(filter)}>
+            <Button
+              variant="subtle"
+              color="red"
+              onClick={() =>
+                void removeMatching(filter, {
+                  count: list.rows.length,
+                  isMore: list.hasNextPage,
+                  names: Object.entries(words).flatMap(([member, word]) => {
+                    const value = Object.entries(filter).find(([name]) => name === member)?.[1];
+                    return value === undefined ? [] : [`${word}: ${value}`];
+                  }),
+                })
+              }
+            >
               {t('relationships.removeMatching')}
             </Button>
           </May>
@@ -251,12 +272,22 @@ function Filters({ definitions }: { definitions: readonly Definition[] }) {
   );
 }
 
+/** Reads again what follows from relationships. */
+export async function relationshipsChanged(queries: QueryClient): Promise<void> {
+  queries.removeQueries({ queryKey: ['why'] });
+  await Promise.all(
+    [['relationships'], ['graph', 'lookup'], ['roles'], ['users', 'roles']].map(queryKey =>
+      queries.invalidateQueries({ queryKey }),
+    ),
+  );
+}
+
 /** Removal, with what an import makes of it. */
 function useRemove() {
   const { t } = useTranslation();
   const queries = useQueryClient();
   const done = async (deleted: number, delivered: boolean): Promise<void> => {
-    await queries.invalidateQueries({ queryKey: ['relationships'] });
+    await relationshipsChanged(queries);
     notifyDone(
       `${t('relationships.removed', { count: deleted })}${delivered ? '' : ` ${t('relationships.notDelivered')}`}`,
     );
@@ -274,10 +305,13 @@ function useRemove() {
       notifyProblem(problem);
     }
   };
-  const removeMatching = async (filter: Filter): Promise<void> => {
+  const removeMatching = async (
+    filter: Filter,
+    { count, isMore, names }: { count: number; isMore: boolean; names: readonly string[] },
+  ): Promise<void> => {
     const isSure = await confirmed({
       title: t('relationships.removeMatching'),
-      text: `${t('relationships.removeMatchingText', { filter: Object.values(filter).join(', ') })}${filter.origin === 'manual' ? '' : ` ${t('relationships.importRestoresMany')}`}`,
+      text: `${t(isMore ? 'relationships.removeManyText' : 'relationships.removeMatchingText', { filter: names.join(', '), count })}${filter.origin === 'manual' ? '' : ` ${t('relationships.importRestoresMany')}`}`,
       action: t('common.remove'),
       isDangerous: true,
       typed: t('relationships.removeWord'),

@@ -7,6 +7,7 @@ import { answered, api, type Schemas, tagOf } from '../api/client.ts';
 import { Dialog } from '../parts/dialog.tsx';
 import { notifyDone, ProblemAlert } from '../parts/problem.tsx';
 import { policyOf, RoleField } from '../parts/role-field.tsx';
+import { useLeaveQuestion } from '../parts/use-leave-question.ts';
 
 type Settings = Schemas['TriggerSettings'];
 
@@ -37,6 +38,7 @@ function RoleForm(props: { pluginId: string; items: readonly Settings[]; onDone:
   const [error, setError] = useState<unknown>(null);
   const [isSending, setSending] = useState(false);
   const name = role.trim();
+  const saved = useLeaveQuestion(name !== '', t('common.leaveText'));
   const replaced = items.filter(
     s => chosen.includes(s.trigger) && s.policy_expression !== '' && s.policy_expression !== policyOf(name),
   );
@@ -60,6 +62,7 @@ function RoleForm(props: { pluginId: string; items: readonly Settings[]; onDone:
         setChosen(left => left.filter(trigger => trigger !== s.trigger));
       }
       notifyDone(t('roleAccess.done', { role: name }));
+      saved();
       onDone();
     } catch (problem) {
       setError(problem);

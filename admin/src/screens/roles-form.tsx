@@ -8,6 +8,7 @@ import { ApiProblem } from '../api/problem.ts';
 import { useNewSession } from '../app/session.ts';
 import { notifyDone, ProblemAlert } from '../parts/problem.tsx';
 import { type MayDo, RolesField, sentRoles } from '../parts/roles-field.tsx';
+import { useLeaveQuestion } from '../parts/use-leave-question.ts';
 import type { Admin } from './administrators.tsx';
 
 /** Changes what an administrator may do. */
@@ -20,18 +21,20 @@ export function RolesForm({ admin: a, isOwn, onDone }: { admin: Admin; isOwn: bo
     initialValues: { may: { roles: a.roles, plugins: a.plugins } },
     validate: { may: may => problemOf(may, t) },
   });
+  const saved = useLeaveQuestion(form.isDirty(), t('common.leaveText'));
   const submit = form.onSubmit(async ({ may }) => {
     setError(null);
     try {
       const params = { path: { user: a.global_user_id } };
       answered(await api.PATCH('/api/admin/admins/{user}', { params, body: sentRoles(may) }));
       notifyDone(t('admins.rolesSaved', { name: a.display_name || a.email }));
+      saved();
       onDone();
       await (isOwn ? begin() : queries.invalidateQueries({ queryKey: ['admins'] }));
     } catch (problem) {
+      setError(problem);
       const { plugins, roles } = problem instanceof ApiProblem ? problem.fields : {};
       if ((roles ?? plugins) !== undefined) form.setErrors({ may: roles ?? plugins });
-      else setError(problem);
     }
   });
   return (

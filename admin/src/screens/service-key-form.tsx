@@ -12,6 +12,7 @@ import { LinkAnchor } from '../parts/links.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { PluginPicker } from '../parts/plugin-picker.tsx';
 import { ProblemAlert } from '../parts/problem.tsx';
+import { useLeaveQuestion } from '../parts/use-leave-question.ts';
 import { ServiceKeySecret } from './service-key-secret.tsx';
 import { ALL_TRIGGERS } from './service-keys.tsx';
 
@@ -44,11 +45,13 @@ export function ServiceKeyForm({ onDone, onMade }: { onDone: () => void; onMade:
       expiry: value => (expiryTime(value) === undefined ? t('keys.pickDay') : null),
     },
   });
+  const saved = useLeaveQuestion(form.isDirty() && made === null, t('common.leaveText'));
   const submit = form.onSubmit(async ({ chosen, expiry, name }) => {
     setError(null);
     try {
       const body = { name: name.trim(), scopes: scopesOf(chosen), expires_at: expiryTime(expiry) ?? null };
       setMade(answered(await api.POST('/api/admin/service-keys', { body })));
+      saved();
       onMade();
     } catch (problem) {
       const { expires_at, name: wrong } = problem instanceof ApiProblem ? problem.fields : {};

@@ -112,8 +112,8 @@ function FirstAdministrator() {
       await begin();
       await go({ to: '/admin/' });
     } catch (problem) {
-      if (problem instanceof ApiProblem && problem.places.length > 0) form.setErrors(problem.fields);
-      else setError(problem);
+      setError(problem);
+      if (problem instanceof ApiProblem) form.setErrors(problem.fields);
     }
   });
   return (

@@ -16,6 +16,7 @@ import { ProblemAlert } from '../parts/problem.tsx';
 import { numberText } from '../parts/quantities.ts';
 import { SecretOnce } from '../parts/secret-once.tsx';
 import { StateBadge } from '../parts/state-badge.tsx';
+import { useLeaveQuestion } from '../parts/use-leave-question.ts';
 import { EMPTY_SUBSCRIPTION, SubscriptionFields } from './subscription-form.tsx';
 
 type Subscription = Schemas['EventSubscription'];
@@ -151,16 +152,18 @@ function NewSubscription({ onClose, onMade }: { onClose: () => void; onMade: () 
   const [error, setError] = useState<unknown>(null);
   const [made, setMade] = useState<{ id: number; secret: string } | null>(null);
   const form = useForm({ initialValues: EMPTY_SUBSCRIPTION });
+  const saved = useLeaveQuestion(form.isDirty() && made === null, t('common.leaveText'));
   const submit = form.onSubmit(async values => {
     setError(null);
     try {
       const { id, secret } = answered(await api.POST('/api/admin/events/subscriptions', { body: values }));
       setMade({ id, secret });
+      saved();
       onMade();
       await queries.invalidateQueries({ queryKey: ['events', 'subscriptions'] });
     } catch (problem) {
-      if (problem instanceof ApiProblem && problem.places.length > 0) form.setErrors(problem.fields);
-      else setError(problem);
+      setError(problem);
+      if (problem instanceof ApiProblem) form.setErrors(problem.fields);
     }
   });
   if (made !== null)

@@ -16,6 +16,7 @@ import { notifyDone, notifyProblem, ProblemAlert } from '../parts/problem.tsx';
 import { durationText } from '../parts/quantities.ts';
 import { SecretDialog } from '../parts/secret-once.tsx';
 import { When } from '../parts/time.tsx';
+import { useLeaveQuestion } from '../parts/use-leave-question.ts';
 import { DeliveryList } from './delivery-list.tsx';
 import { Section } from './review.tsx';
 import { SubscriptionFields } from './subscription-form.tsx';
@@ -182,10 +183,20 @@ function Settings({ onSecret, subscription: s }: { subscription: Subscription; o
   const { t } = useTranslation();
   const queries = useQueryClient();
   const [error, setError] = useState<unknown>(null);
-  const form = useForm({ initialValues: { name: s.name, url: s.url, types: [...s.types], plugins: [...s.plugins] } });
+  const read = { name: s.name, url: s.url, types: [...s.types], plugins: [...s.plugins] };
+  const form = useForm({ initialValues: read });
+  // Until something is typed, it is what another administrator has saved.
+  const now = JSON.stringify(read);
+  const [begun, setBegun] = useState(now);
+  if (begun !== now && !form.isDirty()) {
+    setBegun(now);
+    form.setInitialValues(read);
+    form.setValues(read);
+  }
+  useLeaveQuestion(form.isDirty(), t('common.leaveText'));
   const submit = form.onSubmit(async values => {
     setError(null);
-    const isMoved = values.url !== s.url;
+    const isMoved = form.isDirty('url') && values.url !== s.url;
     const question = { title: t('events.moveTitle'), text: t('events.moveText'), action: t('common.save') };
     if (isMoved && !(await confirmed({ ...question, isDangerous: false }))) return;
     try {
@@ -198,8 +209,8 @@ function Settings({ onSecret, subscription: s }: { subscription: Subscription; o
       else notifyDone(t('events.saved'));
       await queries.invalidateQueries({ queryKey: ['events'] });
     } catch (problem) {
-      if (problem instanceof ApiProblem && problem.places.length > 0) form.setErrors(problem.fields);
-      else setError(problem);
+      setError(problem);
+      if (problem instanceof ApiProblem) form.setErrors(problem.fields);
     }
   });
   return (

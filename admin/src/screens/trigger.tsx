@@ -7,7 +7,7 @@ import { May } from '../app/may.tsx';
 import { AccessBadge } from '../parts/access-badge.tsx';
 import { CopyText } from '../parts/copy.tsx';
 import { DraftBar } from '../parts/draft-bar.tsx';
-import { PluginCrumbs } from '../parts/links.tsx';
+import { LinkButton, PluginCrumbs } from '../parts/links.tsx';
 import { LoadedPage } from '../parts/loaded-page.tsx';
 import { Outdated } from '../parts/outdated.tsx';
 import { Page } from '../parts/page.tsx';
@@ -55,7 +55,19 @@ export default function TriggerScreen() {
               <CopyText value={`${location.origin}/api/triggers/http/${id}${settings.path}`} />
             </Group>
           }
-          actions={<WhyButton search={{ plugin: id, trigger: name }} />}
+          actions={
+            <>
+              <LinkButton
+                variant="default"
+                to="/admin/plugins/$id"
+                params={{ id }}
+                search={{ tab: 'executions', trigger: name }}
+              >
+                {t('nav.executions')}
+              </LinkButton>
+              <WhyButton search={{ plugin: id, trigger: name }} />
+            </>
+          }
         >
           <Section title={t('access.policy')} about={t('policy.about')}>
             <PolicyWorkbench

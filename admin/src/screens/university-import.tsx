@@ -7,6 +7,7 @@ import { type Schemas, sendRecords } from '../api/client.ts';
 import { May } from '../app/may.tsx';
 import { LinkButton } from '../parts/links.tsx';
 import { ProblemAlert } from '../parts/problem.tsx';
+import { useLeaveQuestion } from '../parts/use-leave-question.ts';
 import { ChooseRecords, type Given } from '../university/choose-records.tsx';
 import { ColumnFields } from '../university/column-fields.tsx';
 import { FieldList } from '../university/field-list.tsx';
@@ -30,13 +31,17 @@ export function UniversityImport({ type, types }: { type: UniversityType; types:
     setOutcome(null);
     setError(null);
   };
+  useLeaveQuestion(running !== null, t('university.leaveText'));
   const run = async (isDryRun: boolean): Promise<void> => {
     if (given === null) return;
     setRunning(isDryRun ? 'check' : 'import');
     setError(null);
     try {
       setOutcome({ isDryRun, ...(await sendRecords(type.path, given.file.records, isDryRun)) });
-      if (!isDryRun) await queries.invalidateQueries({ queryKey: ['university'] });
+      if (!isDryRun)
+        await Promise.all(
+          ['university', 'users', 'roles', 'relationships'].map(key => queries.invalidateQueries({ queryKey: [key] })),
+        );
     } catch (problem) {
       setError(problem);
     } finally {

@@ -9,6 +9,7 @@ import { LinkAnchor, LinkButton } from '../parts/links.tsx';
 import { ProblemAlert } from '../parts/problem.tsx';
 import { numberText } from '../parts/quantities.ts';
 import { StateBadge } from '../parts/state-badge.tsx';
+import { useLeaveQuestion } from '../parts/use-leave-question.ts';
 import { checkLists } from '../university/check-lists.ts';
 import { otherColumns } from '../university/column-fields.tsx';
 import { asType, importLists, inOrder, type List, listOf, missingFor, neededFor } from '../university/import-lists.ts';
@@ -44,6 +45,7 @@ export function UniversityLists({ types }: { types: readonly UniversityType[] })
       setRunning(isRunning ? { id: list.id, what } : null);
       replace(list);
     });
+  useLeaveQuestion(running !== null, t('university.leaveText'));
   const run = async (): Promise<void> => {
     await take('import', importLists);
     await Promise.all(

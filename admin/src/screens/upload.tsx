@@ -13,6 +13,8 @@ import { Loaded } from '../parts/loaded.tsx';
 import { Page } from '../parts/page.tsx';
 import { ProblemAlert } from '../parts/problem.tsx';
 import { bytesText } from '../parts/quantities.ts';
+import { useIsShown } from '../parts/use-is-shown.ts';
+import { useLeaveQuestion } from '../parts/use-leave-question.ts';
 import { takeDropped } from './dropped-files.ts';
 import { InstallForm } from './install-form.tsx';
 import { Installed } from './installed.tsx';
@@ -92,6 +94,8 @@ function ChooseFile({ onUploaded }: { onUploaded: (upload: { id: string; wasm_ke
   const [frontend, setFrontend] = useState<File | null>(dropped.find(isZip) ?? null);
   const [share, setShare] = useState<number | null>(null);
   const [error, setError] = useState<unknown>(null);
+  const isShown = useIsShown();
+  const saved = useLeaveQuestion(share !== null, t('upload.leaveText'));
   const take = (files: File[]): void => {
     setError(null);
     for (const file of files)
@@ -106,7 +110,10 @@ function ChooseFile({ onUploaded }: { onUploaded: (upload: { id: string; wasm_ke
     setShare(0);
     setError(null);
     try {
-      onUploaded(await uploadForm('/api/admin/plugins/upload', form, setShare, namesOf));
+      const uploaded = await uploadForm('/api/admin/plugins/upload', form, setShare, namesOf);
+      saved();
+      // One who has left it meanwhile finds the version at its plugin.
+      if (isShown()) onUploaded(uploaded);
     } catch (problem) {
       setError(problem);
     } finally {

@@ -142,10 +142,31 @@ function Found({ answer: a, step: s }: { answer: Schemas['AccessExplanation']; s
   ) : null;
 }
 
+/** The tab of the plugin where a step is set; undefined: the page of the trigger or command has it. */
+const TAB_OF: Readonly<Partial<Record<string, string>>> = {
+  installed: 'versions',
+  pluginOn: 'overview',
+  running: 'overview',
+  on: 'access',
+  users: 'access',
+};
+
 /** Where what decides is set. */
-function Settings({ answer: a }: { answer: Schemas['AccessExplanation'] }) {
+function Settings({ answer: a, failing }: { answer: Schemas['AccessExplanation']; failing: string }) {
   const { t } = useTranslation();
   const look = { size: 'xs', variant: 'default' } as const;
+  const tab = TAB_OF[failing];
+  if (tab !== undefined)
+    return (
+      <LinkButton
+        {...look}
+        to="/admin/plugins/$id"
+        params={{ id: a.plugin }}
+        search={tab === 'overview' ? {} : { tab }}
+      >
+        {t('why.toPlugin')}
+      </LinkButton>
+    );
   if (a.trigger !== undefined)
     return (
       <LinkButton {...look} to="/admin/plugins/$id/triggers/$name" params={{ id: a.plugin, name: a.trigger }}>
@@ -212,7 +233,7 @@ function Explanation({ answer: a }: { answer: Schemas['AccessExplanation'] }) {
                   {t('why.rolesOf', { user: a.user.display_name })}
                 </LinkButton>
               )}
-              <Settings answer={a} />
+              <Settings answer={a} failing={failing} />
             </Group>
           </Stack>
         )}

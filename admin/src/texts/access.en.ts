@@ -48,6 +48,7 @@ export const accessTexts = {
     edit: 'Edit',
     editTitle: 'Edit {{name}}',
     executions: 'In executions',
+    toExecutions: 'Executions of this person',
     executionsAbout: 'Records of executions name this person as their caller with this text.',
     externalId: 'University id',
     externalIdAbout: 'By this id the university’s data and the relationship graph know the person.',
@@ -176,7 +177,7 @@ export const accessTexts = {
     agent: 'Browser or program',
     ended: 'The session is ended',
     endedAll: 'All sessions are ended and all tokens are revoked',
-    endAll: 'Log out everywhere',
+    endAll: 'End all sessions and revoke tokens',
     endAllText:
       '{{name}} is logged out everywhere, and programs with their tokens stop working. They can log in again. Administration keys stay: they are on their own screen.',
     endAllTitle: 'End all sessions and revoke all tokens?',

@@ -49,6 +49,7 @@ export const accessTextsRu = {
     edit: 'Изменить',
     editTitle: 'Изменить: {{name}}',
     executions: 'В исполнениях',
+    toExecutions: 'Исполнения этого человека',
     executionsAbout: 'Так этот человек назван как вызывающий в записях исполнений.',
     externalId: 'Id в университете',
     externalIdAbout: 'По этому id человека знают данные университета и граф связей.',

@@ -58,8 +58,9 @@ export const dataTexts = {
     removed_one: '{{count}} relationship is removed.',
     removed_other: '{{count}} relationships are removed.',
     removeMatching: 'Remove all that match',
-    removeMatchingText:
-      'Every relationship that matches ({{filter}}) is removed, at most 10,000 at once, also those that are not shown yet.',
+    removeManyText:
+      'More than {{count}} relationships match ({{filter}}), also some that are not shown yet. All of them are removed, at most 10,000 at once.',
+    removeMatchingText: '{{count}} match ({{filter}}) and are removed.',
     removeNamed: 'Remove {{name}}',
     removeText: '{{name}} is removed, and the permissions that follow from it.',
     removeWord: 'remove',
@@ -153,6 +154,7 @@ export const dataTexts = {
     typeOf: 'What {{file}} holds',
   },
   university: {
+    leaveText: 'The import goes on as far as it was sent; what comes of it is in the history.',
     columns: {
       title_one: '{{count}} column is not named like a field',
       title_other: '{{count}} columns are not named like fields',
@@ -298,7 +300,7 @@ export const dataTexts = {
       never: 'Pull now to bring in everything that the source has.',
       neverTitle: 'Nothing was pulled yet',
       next: 'Next pull',
-      none: 'Set its address and our token in the configuration, and start the service again:',
+      none: 'Set its address and the token it gave you in the configuration, and start the service again:',
       noneFiles: 'Without a source, data come in by file or by programs.',
       noneTitle: 'There is no source to pull from',
       now: 'Pull now',

@@ -137,7 +137,7 @@ export const en = {
     otherPerson: 'You are logged in as {{email}} now.',
     publicTitle: 'This makes it public',
     typeToConfirm: 'Type {{word}} to confirm',
-    widerGo: 'Install it so',
+    widerGo: 'Accept and go on',
   },
   widening: {
     frontend:
@@ -527,6 +527,7 @@ export const en = {
     until: 'Kept until',
   },
   upload: {
+    leaveText: 'The upload goes on, and its review does not open by itself.',
     moduleMissing: 'This is the frontend alone: the .wasm file of the plugin is missing.',
     about: 'Upload, read what it asks for, set it up, call it.',
     drop: 'Drop a .wasm file here, or choose one',
@@ -601,7 +602,7 @@ export const en = {
     accessRoleAbout: 'For example only students. Imports give roles, and you can give them at People.',
     accessKept: 'Triggers that are there keep their settings. New ones are for logged-in users.',
     accessSuggested: 'As its author suggests',
-    accessSuggestedAbout: 'Triggers that are public by then are named before anything happens.',
+    accessSuggestedAbout: 'You are asked before any trigger becomes public.',
     accessUsers: 'All logged-in users',
     accessUsersAbout: 'Every person with an account. You can change that afterwards.',
     config: 'Configuration',
@@ -644,7 +645,7 @@ export const en = {
   },
   plugin: {
     disable: 'Disable',
-    disableText: 'Calls of {{id}} are answered as if it did not exist, until you enable it again. Its data stays.',
+    disableText: 'Calls to {{id}} are answered as if it did not exist, until you enable it again. Its data stays.',
     disabled: '{{id}} is disabled',
     enable: 'Enable',
     enabled: '{{id}} is enabled',
@@ -729,6 +730,10 @@ export const en = {
     recordSwitch: 'Record executions of this trigger',
   },
   command: {
+    openTitle: 'Open /{{name}} to everyone?',
+    openText: 'Without a role and without a policy every user of the messengers can run /{{name}}.',
+    openGo: 'Open it',
+    notSaved: 'Nothing was saved: the command would be open to everyone.',
     global: 'Global roles',
     globalAbout: 'A user needs all of them.',
     plugin: 'Role of this plugin',
@@ -817,7 +822,7 @@ export const en = {
     backDone: 'Version {{version}} runs again',
     backGo: 'Run again',
     backText:
-      'Version {{version}} of {{plugin}} runs instead of {{now}}, with the configuration it had then. Triggers and commands that only {{now}} has are gone. Compare names them.',
+      'Version {{version}} of {{plugin}} runs instead of {{now}}, with the configuration it had then. Triggers and commands that only {{now}} has are gone. “Compare” lists them.',
     compare: 'Compare',
     download: 'Download',
     empty: 'No version',
@@ -952,6 +957,8 @@ export const en = {
     about: 'A condition that callers must meet as well. Without one, every caller that the settings admit gets in.',
     by: 'Changed by',
     deniesAll: 'This policy cannot be evaluated and denies every caller:',
+    replaceTitle: 'Replace what you have typed?',
+    replaceGo: 'Replace it',
     discard: 'Discard changes',
     examples: 'For example:',
     function: {
@@ -1059,6 +1066,7 @@ export const en = {
     plugin: 'Plugin',
     steps: 'Step by step',
     title: 'Why?',
+    toPlugin: 'Open the plugin',
     toSettings: 'Open its settings',
     user: 'Person',
     what: 'Trigger or command',

@@ -73,6 +73,9 @@ export const operateTexts = {
     processedAt: 'Delivered',
     queued: 'Entry {{id}} goes on as entry {{next}}, which waits for its turn',
     removed: 'Removes',
+    lastCompared: 'Last compared',
+    lastFound: '{{missing}} missing, {{extra}} too many',
+    lastRepaired: '{{missing}} were missing, {{extra}} too many, and were repaired',
     repair: 'Repair the graph store',
     repairText:
       'The graph store is made equal to the database: {{missing}} relationships are added, {{extra}} are removed. Access of people changes at once.',
@@ -335,7 +338,7 @@ export const operateTexts = {
       command_line: 'command line',
     },
     member: 'Member',
-    noState: 'The entry says all: nothing was kept of before and after.',
+    noState: 'No details were kept for this entry.',
     nothing: '(nothing)',
     object: {
       plugin: 'Plugin',

@@ -60,7 +60,7 @@ export async function pluginDetail({ db, installer, quarantine, registry }: Plug
     installed: version === undefined ? null : versionJson(version, version.id, installer.signer(version)),
     requirements: version?.manifest.requirements ?? [],
     permissions: version?.permissions ?? [],
-    config: version === undefined ? [] : configJson(version),
+    config: version === undefined ? [] : configJson(version, installer.secretNames(version)),
     network: version?.permissions.includes('network') ? version.network : null,
     findings: version?.findings ?? [],
     triggers: (version?.manifest.triggers ?? []).map(t => {

@@ -108,17 +108,23 @@ const configValue = z
     description: z.string(),
     required: z.boolean(),
     sensitive: z.boolean(),
+    is_set: z.boolean().describe('Whether it has a value, which of a sensitive field is not shown'),
     value: z.string().nullable().optional().describe('Null when not set; absent for sensitive fields'),
   })
   .meta({ id: 'ConfigValue' });
 
-/** Config values of an installation; sensitive ones are never shown. */
-export function configJson(v: VersionRow) {
+/**
+ * Config values of an installation; sensitive ones are never shown.
+ *
+ * @param secrets names of the sensitive fields that have a value
+ */
+export function configJson(v: VersionRow, secrets: ReadonlySet<string>) {
   return configFieldsOf(v.manifest).map(f => ({
     name: f.name,
     description: f.description,
     required: f.required,
     sensitive: f.sensitive,
+    is_set: f.sensitive ? secrets.has(f.name) : v.config[f.name] !== undefined,
     ...(f.sensitive ? {} : { value: v.config[f.name] ?? null }),
   }));
 }

@@ -42,6 +42,10 @@ t.test('what another administrator does meanwhile is not undone unseen', async t
     await open(`/admin/people/${person?.id}`);
     await page.getByRole('button', { name: 'Edit' }).first().click();
     await dialog.getByLabel('Name').fill('Grace Hopper');
+    await page.keyboard.press('Escape');
+    await dialog.filter({ hasText: 'Leave this page?' }).getByRole('button', { name: 'Cancel' }).last().click();
+    await page.getByText('Leave this page?').waitFor({ state: 'detached' });
+    t.equal(await dialog.getByLabel('Name').inputValue(), 'Grace Hopper', 'nothing typed is lost by a key');
     t.equal((await send('PATCH', `/users/${person?.id}`, { external_id: 's-99' })).status, 200);
     // The page reads again what it has read some seconds ago, when one comes back to its window.
     await page.evaluate('Date.now = (now => () => now() + 60_000)(Date.now)');

@@ -119,6 +119,8 @@ t.test('a restore that is given up leaves what was typed; roles of a command are
   await db.query("UPDATE sessions SET password_at = password_at - interval '1 hour'");
   await page.getByRole('button', { name: 'History' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Restore' }).first().click();
+  const replace = page.getByRole('dialog').filter({ hasText: 'Replace what you have typed?' });
+  await replace.getByRole('button', { name: 'Replace it' }).click();
   const question = page.getByRole('dialog').filter({ hasText: 'Confirm that it is you' });
   await question.getByRole('button', { name: 'Cancel' }).last().click();
   await question.waitFor({ state: 'detached' });

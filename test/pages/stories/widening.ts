@@ -27,7 +27,7 @@ for (const [language, words] of [
       opens: 'This version opens more than the one before',
       setUp: 'Set it up',
       upgrade: 'Install this version',
-      go: 'Install it so',
+      go: 'Accept and go on',
       runs: 'runs',
     },
   ],
