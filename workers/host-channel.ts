@@ -199,18 +199,32 @@ export class HostChannel {
   call(row: HostFunction, operation: number, args: ReadonlyArray<number | bigint>): number {
     const total = this.#measure(row, args);
     if (total < 0) return total;
-    // A file that is larger than what is left is refused, so that the handler can go on; all else ends the execution.
-    const wanted = row.parameters.includes('buf') ? Math.min(this.#bufferBytes, LIMITS.fileChunkBytesMax) : 0;
-    if (wanted > 0 && this.#state.hostCallBytes + total + wanted > LIMITS.hostCallBytesMax)
+    const given = this.#withinQuota(row, args, LIMITS.hostCallBytesMax - this.#state.hostCallBytes - total);
+    if (typeof given === 'number') return given;
+    this.#quota(total);
+    const large = this.#area.writeCall(row, operation, given, total, this.#guest);
+    if (large !== null) this.#data.postMessage(large, [large.buffer]);
+    this.#exchange();
+    return this.#take(row);
+  }
+
+  /**
+   * The arguments of a call that fills a buffer, which is the last of them, with a buffer that the quota has room for. Where it has
+   * none, the call is refused, so that the handler can go on: of all else, passing the quota ends the execution.
+   */
+  #withinQuota(
+    row: HostFunction,
+    args: ReadonlyArray<number | bigint>,
+    left: number,
+  ): ReadonlyArray<number | bigint> | number {
+    if (row.parameters.at(-1) !== 'buf' || this.#bufferBytes <= left) return args;
+    if (left <= 0)
       return this.#fail(
         HOST_ERROR.tooLarge,
         `one execution may read ${LIMITS.hostCallBytesMax} bytes through host calls (hostCallBytesMax): read a part, or hand out the address of file_url`,
       );
-    this.#quota(total);
-    const large = this.#area.writeCall(row, operation, args, total, this.#guest);
-    if (large !== null) this.#data.postMessage(large, [large.buffer]);
-    this.#exchange();
-    return this.#take(row);
+    this.#bufferBytes = left;
+    return args.with(-1, left);
   }
 
   /** Takes the host's answer. Makes new views of the guest memory, because other code ran meanwhile. */

@@ -56,7 +56,7 @@ export function composeIdentity(
     host => parts.origins?.pluginAt(host) ?? null,
   );
   // The scheme of the public address does not depend on the port.
-  const isSecure = publicBaseOf(config, v['http.port']).startsWith('https:');
+  const isSecure = v['http.tls.cert'] !== '' || publicBaseOf(config, v['http.port']).startsWith('https:');
   const cookies = new SessionCookies(isSecure, new KnownBrowsers(secrets));
   const idp = new IdpLogin(
     {

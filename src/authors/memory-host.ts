@@ -5,7 +5,13 @@ import { LIMITS } from '../base/limits.ts';
 import { parseDescription } from '../files/file-kind.ts';
 import { badEvent } from '../host/events.ts';
 import { badKey, badTtl, badValue, isInt64, MODE, parseKeys } from '../host/kv-arguments.ts';
-import { assertMayReply, assertUserId, parseMessage, parseStudentFilter } from '../host/message-arguments.ts';
+import {
+  assertFits,
+  assertMayReply,
+  assertUserId,
+  parseMessage,
+  parseStudentFilter,
+} from '../host/message-arguments.ts';
 import { Refusal } from '../host/refusal.ts';
 import { callPermission } from '../plugins/manifest.ts';
 
@@ -218,9 +224,11 @@ const FILES: Record<string, Call> = {
 function messageOf(host: MemoryHost, json: HostArgument | undefined, caller: Caller): unknown {
   const { files } = parseMessage(text(json));
   if (files.length > 0 && !caller.permissions.has('file')) throw new Refusal(HOST_ERROR.denied, 'permission denied');
-  for (const { id } of files)
-    if (readable(host, id, caller) === undefined)
-      throw new Refusal(HOST_ERROR.notFound, `there is no file ${JSON.stringify(id)}`);
+  for (const { id } of files) {
+    const file = readable(host, id, caller);
+    if (file === undefined) throw new Refusal(HOST_ERROR.notFound, `there is no file ${JSON.stringify(id)}`);
+    assertFits(id, file.bytes.length);
+  }
   return JSON.parse(text(json));
 }
 

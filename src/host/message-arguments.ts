@@ -71,3 +71,12 @@ export function assertMayReply(kind: string, replies: number): void {
 export function assertUserId(id: number | bigint): void {
   if (id <= 0) throw new Refusal(HOST_ERROR.invalid, 'the user id must be above zero');
 }
+
+/** @throws Refusal for a file that no message carries */
+export function assertFits(id: string, size: number): void {
+  if (size > LIMITS.messageFileBytesMax)
+    throw new Refusal(
+      HOST_ERROR.tooLarge,
+      `the file ${id} has ${size} bytes; a message may carry ${LIMITS.messageFileBytesMax} (messageFileBytesMax)`,
+    );
+}

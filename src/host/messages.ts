@@ -15,7 +15,7 @@ import { findStudents } from '../messaging/students.ts';
 import { type Chat, findChats } from '../messaging/updates.ts';
 import { askerOf } from './files.ts';
 import type { HostHandler, PermittedCall } from './host-functions.ts';
-import { assertMayReply, assertUserId, parseMessage, parseStudentFilter } from './message-arguments.ts';
+import { assertFits, assertMayReply, assertUserId, parseMessage, parseStudentFilter } from './message-arguments.ts';
 import { Refusal } from './refusal.ts';
 
 /**
@@ -42,11 +42,7 @@ async function readMessage(store: Pick<Files, 'find'>, call: PermittedCall, json
     const found = await store.find(id);
     if (found === undefined || !mayRead(found, askerOf(call), Date.now()))
       throw new Refusal(HOST_ERROR.notFound, `there is no file ${JSON.stringify(id)}`);
-    if (found.size > LIMITS.messageFileBytesMax)
-      throw new Refusal(
-        HOST_ERROR.tooLarge,
-        `the file ${id} has ${found.size} bytes; a message may carry ${LIMITS.messageFileBytesMax} (messageFileBytesMax)`,
-      );
+    assertFits(id, found.size);
   }
   return { text, files };
 }

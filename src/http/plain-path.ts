@@ -10,3 +10,7 @@ export function plainPath(path: string): string {
     ? path.replace(UNRESERVED, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
     : path;
 }
+
+/** A path in which letters are encoded alike, for comparisons: also the digits of what stays encoded (RFC 3986 section 6.2.2.1). */
+export const canonicalPath = (path: string): string =>
+  path.includes('%') ? plainPath(path).replace(/%[0-9a-f]{2}/gi, code => code.toUpperCase()) : path;

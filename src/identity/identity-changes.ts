@@ -20,6 +20,12 @@ export async function notifyUsers(db: Queryable, ids: readonly string[]): Promis
     await db.query("SELECT pg_notify($1, 'user:' || id) FROM unnest($2::bigint[]) AS id", [IDENTITY_CHANGED, ids]);
 }
 
+/** Drops what hosts remember of service keys. */
+export async function notifyKeys(db: Queryable, ids: readonly string[]): Promise<void> {
+  if (ids.length > 0)
+    await db.query("SELECT pg_notify($1, 'key:' || id) FROM unnest($2::bigint[]) AS id", [IDENTITY_CHANGED, ids]);
+}
+
 export function parseIdentityChange(payload: string): IdentityChange | null {
   const parts = /^(user|session|token|key|admin_key):(\d+)$/.exec(payload);
   return parts === null ? null : { what: parts[1] as IdentityChange['what'], id: Number(parts[2]) };

@@ -3,7 +3,7 @@ import type { Database, Queryable } from '../db/database.ts';
 import { findRow, findRows } from '../db/rows.ts';
 import { assertNotExpired, makeBearer, makeSecret } from './bearer-secret.ts';
 import { BearerTable } from './bearer-table.ts';
-import { notifyIdentity } from './identity-changes.ts';
+import { notifyIdentity, notifyKeys } from './identity-changes.ts';
 
 /** The trigger name of a scope for all triggers of a plugin, including those of later versions. */
 export const ALL_TRIGGERS = '*';
@@ -53,11 +53,11 @@ export function keyOpens(key: { scopes: readonly KeyScope[] }, pluginId: string,
  * transaction.
  */
 export async function removeKeyScopesOf(client: Queryable, pluginId: string): Promise<void> {
-  const { rows } = await client.query<{ id: number }>(
+  const { rows } = await client.query<{ id: string }>(
     'DELETE FROM service_key_scopes WHERE plugin_id = $1 RETURNING service_key_id AS id',
     [pluginId],
   );
-  for (const id of new Set(rows.map(r => Number(r.id)))) await notifyIdentity(client, { what: 'key', id });
+  await notifyKeys(client, [...new Set(rows.map(r => r.id))]);
 }
 
 /** @returns the key with its text, which is shown once and not stored */

@@ -147,7 +147,8 @@ export async function revokeSession(db: Database, userId: number, id: number, by
     // Before the session, as a login locks them.
     await endPasswordless(client, userId);
     await notifyEnd(client, id);
-    await client.query('DELETE FROM sessions WHERE id = $1', [id]);
+    const { rowCount: ended } = await client.query('DELETE FROM sessions WHERE id = $1', [id]);
+    if (ended !== 1) return false;
     await appendAudit(client, by, {
       action: 'session.revoke',
       objectType: 'user',

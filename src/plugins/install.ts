@@ -322,7 +322,11 @@ export class PluginInstaller {
 
   /** Names of the sensitive fields of an installed version that have a value; none where the key that opens them is lost. */
   secretNames(version: VersionRow): ReadonlySet<string> {
-    return new Set(version.secrets === null ? [] : Object.keys(openSecrets(this.#parts.secrets, version).fields));
+    try {
+      return new Set(Object.keys(openSecrets(this.#parts.secrets, version).fields));
+    } catch {
+      return new Set();
+    }
   }
 
   /** What an installation of a version widens if its request says nothing but which version. */

@@ -4,6 +4,7 @@ import { parseBoundedJson } from '../base/bounded-json.ts';
 import { type FieldError, messageOf } from '../base/errors.ts';
 import { fieldErrorsOf } from '../base/field-errors.ts';
 import { LIMITS } from '../base/limits.ts';
+import { canonicalPath } from '../http/plain-path.ts';
 import { type KnownMembers, unknownMembers } from './unknown-members.ts';
 
 /** HTTP methods of triggers. */
@@ -158,7 +159,9 @@ export const CONFIG_SECTIONS: readonly string[] = ['databases', 'network'];
 
 /** A path with the names of parameters removed. Two HTTP triggers must not have the same one. */
 export function routeShape(path: string): string {
-  return path.replace(/:[^/]+/g, ':').replace(/(.)\/$/, '$1');
+  return canonicalPath(path)
+    .replace(/:[^/]+/g, ':')
+    .replace(/(.)\/$/, '$1');
 }
 
 /** Commands that the service answers itself (docs/messengers.md "Commands"). */

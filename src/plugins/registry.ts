@@ -128,7 +128,10 @@ function assemble(
       origins: new Set([...(access.frontendOrigins ?? plugin.frontendOrigins), ...own]),
     });
   }
-  installed.allOrigins = new Set([...installed.origins, ...[...triggers.values()].flatMap(t => [...t.origins])]);
+  installed.allOrigins = new Set([
+    ...installed.origins,
+    ...[...triggers.values()].filter(t => t.settings.enabled).flatMap(t => [...t.origins]),
+  ]);
   installed.routes = new TriggerRoutes([...triggers.values()].map(t => ({ trigger: t.trigger, target: t })));
   return installed;
 }

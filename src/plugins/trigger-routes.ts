@@ -1,4 +1,4 @@
-import { plainPath } from '../http/plain-path.ts';
+import { canonicalPath } from '../http/plain-path.ts';
 import type { HttpTrigger } from './manifest.ts';
 
 /** The result of matching a request path within one plugin. */
@@ -17,7 +17,7 @@ const NO_PARAMS: Record<string, string> = Object.freeze({});
  */
 function normal(path: string): string {
   const open = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path === '/' ? '' : path;
-  return open.includes('%') ? plainPath(open).replace(/%[0-9a-f]{2}/gi, code => code.toUpperCase()) : open;
+  return canonicalPath(open);
 }
 
 /**

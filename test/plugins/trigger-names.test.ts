@@ -29,6 +29,13 @@ t.test('commands that users cannot tell apart, or that the service answers itsel
     });
 });
 
+t.test('two paths that are one when they are asked for are refused', async t => {
+  const http = (name: string, path: string) => ({ name, type: 'http', path, methods: ['GET'] });
+  const both = { id: 'p', name: 'P', version: '1.0.0', abi: 5, requirements: [] };
+  const triggers = [http('a', '/gr%65et/%c3%a9'), http('b', '/greet/%C3%A9')];
+  t.match(parseManifest(JSON.stringify({ ...both, triggers })), { ok: false, errors: [{ pointer: /^\/triggers\/1/ }] });
+});
+
 t.test('a path is found however its letters are encoded', async t => {
   const trigger = (path: string) =>
     ({ trigger: { name: path, type: 'http', description: '', path, methods: ['GET'] }, target: path }) as const;
