@@ -102,13 +102,15 @@ export function ProblemAlert({ error, onRetry }: { error: unknown; onRetry?: () 
 export function notifyProblem(error: unknown): void {
   if (error instanceof ApiProblem && error.isDeclined && !isLoggedOut(error)) return;
   const requestId = error instanceof ApiProblem ? error.requestId : '';
-  const places = error instanceof ApiProblem ? error.places : [];
+  const findings = error instanceof ApiProblem ? error.findings : [];
+  const places = error instanceof ApiProblem && findings.length === 0 ? error.places : [];
   notifications.show({
     color: 'red',
     title: problemTitle(error),
     message: (
       <>
         <ServiceWords error={error} />
+        {findings.length > 0 && <Refusals findings={findings} />}
         {places.map(p => (
           <Text key={`${p.pointer} ${p.message}`} size="sm">
             {placeText(p.pointer)} {p.message}

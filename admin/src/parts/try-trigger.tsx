@@ -68,7 +68,7 @@ export function TryTrigger({
       setSending(false);
     }
   };
-  const command = `curl${method === 'GET' ? '' : ` -X ${method}`}${hasBody && body !== '' ? ` -H 'Content-Type: ${typeOf(body)}' -d ${quoted(body)}` : ''}${isPublic(trigger) ? '' : " -H 'Authorization: Bearer TOKEN'"} ${quoted(location.origin + url)}`;
+  const command = `curl${method === 'GET' ? '' : ` -X ${method}`}${hasBody && body !== '' ? ` -H 'Content-Type: ${typeOf(body)}' --data-raw ${quoted(body)}` : ''}${isPublic(trigger) ? '' : " -H 'Authorization: Bearer TOKEN'"} ${quoted(location.origin + url)}`;
   return (
     <Stack gap="sm">
       <Group align="flex-end" gap="xs">

@@ -30,11 +30,11 @@ const HARMLESS = ['window'];
 type Place = { pathname: string; search: object };
 
 /** Whether a change of the address leaves every form where it is. */
-function isSameScreen(from: Place, to: Place): boolean {
+function isSameScreen(from: Place, to: Place, harmless: readonly string[]): boolean {
   const named = ({ search }: Place): string =>
     JSON.stringify(
       Object.entries(search)
-        .filter(([name, value]) => value !== undefined && !HARMLESS.includes(name))
+        .filter(([name, value]) => value !== undefined && !HARMLESS.includes(name) && !harmless.includes(name))
         .sort(),
     );
   return from.pathname === to.pathname && named(from) === named(to);
@@ -45,9 +45,10 @@ function isSameScreen(from: Place, to: Place): boolean {
  *
  * @param isChanged whether there is something to lose
  * @param text what would be lost
+ * @param harmless more members of the address that the form does not depend on
  * @returns says that it is saved: one may go now
  */
-export function useLeaveQuestion(isChanged: boolean, text: string): () => void {
+export function useLeaveQuestion(isChanged: boolean, text: string, harmless: readonly string[] = []): () => void {
   const { t } = useTranslation();
   const place = useContext(FormPlace);
   const form = useRef({ isSaved: false, place });
@@ -64,7 +65,7 @@ export function useLeaveQuestion(isChanged: boolean, text: string): () => void {
     enableBeforeUnload: () => isChanged && !form.current.isSaved,
     shouldBlockFn: async ({ current, next }) =>
       unsaved.find(f => !f.isSaved) === form.current &&
-      !isSameScreen(current, next) &&
+      !isSameScreen(current, next, harmless) &&
       !(await confirmed({ title: t('common.leaveTitle'), text, action: t('common.leave'), isDangerous: true })),
   });
   return () => {

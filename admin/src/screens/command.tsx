@@ -33,6 +33,17 @@ export default function CommandScreen() {
   });
   const { done, sent } = useSettingsChange(id, t('access.saved', { trigger: name }));
   const change = (work: Promise<unknown>): Promise<void> => sent(work).then(done);
+  /** Asks before a change opens the command to everyone. @throws Error when it is not wanted */
+  const assertMayOpen = async (before: Settings, after: Settings): Promise<void> => {
+    const isOpened =
+      before.enabled && !before.open_to_everyone && hasNoRole(after) && after.policy_expression.trim() === '';
+    const question = {
+      title: t('command.openTitle', { name }),
+      text: t('command.openText', { name }),
+      action: t('command.openGo'),
+    };
+    if (isOpened && !(await confirmed({ ...question, isDangerous: true }))) throw new Error(t('command.notSaved'));
+  };
   const at = (tag: string) => ({ path, header: { 'If-Match': tag } });
   return (
     <LoadedPage key={key.join('/')} query={query} title={`/${name}`} crumbs={<PluginCrumbs id={id} tab="access" />}>
@@ -47,15 +58,7 @@ export default function CommandScreen() {
             settings={settings}
             tag={tag}
             save={async (body, on) => {
-              const isOpened =
-                settings.enabled && !settings.open_to_everyone && settings.policy_expression === '' && hasNoRole(body);
-              const question = {
-                title: t('command.openTitle', { name }),
-                text: t('command.openText', { name }),
-                action: t('command.openGo'),
-              };
-              if (isOpened && !(await confirmed({ ...question, isDangerous: true })))
-                throw new Error(t('command.notSaved'));
+              await assertMayOpen(settings, { ...settings, ...body });
               await change(
                 api
                   .PUT('/api/admin/plugins/{id}/commands/{cmd}/roles', { params: at(on), body })
@@ -71,11 +74,12 @@ export default function CommandScreen() {
               saved={settings.policy_expression}
               tag={tag}
               problems={settings.policy_problems}
-              save={(expression, on) =>
-                change(
+              save={async (expression, on) => {
+                await assertMayOpen(settings, { ...settings, policy_expression: expression });
+                await change(
                   api.PUT('/api/admin/plugins/{id}/commands/{cmd}/policy', { params: at(on), body: { expression } }),
-                )
-              }
+                );
+              }}
               revisions={async cursor =>
                 answered(
                   await api.GET('/api/admin/plugins/{id}/commands/{cmd}/policy/revisions', {
@@ -124,6 +128,7 @@ function notifyWarnings(warnings: ReadonlyArray<{ message: string }>): void {
 const hasNoRole = (r: Roles): boolean =>
   r.system_role === null && r.plugin_role === null && r.global_roles.length === 0;
 
+type Settings = Schemas['CommandSettings'];
 type Roles = Pick<Schemas['CommandSettings'], 'system_role' | 'global_roles' | 'plugin_role'>;
 const orNull = (text: string): string | null => (text.trim() === '' ? null : text.trim());
 /** Roles as they are stored. */

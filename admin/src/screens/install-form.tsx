@@ -37,6 +37,9 @@ function configOf(values: Values, initial: Values): Record<string, unknown> {
   };
 }
 
+/** Refusals of what was sent over something else than was read. */
+const OUTDATED: ReadonlySet<string> = new Set(['precondition_failed', 'permissions_not_accepted']);
+
 type Props = { upload: Upload; onBack: () => void; onDone: () => void };
 
 /** The form, when it is known what is installed: an upgrade begins with its values. */
@@ -94,6 +97,12 @@ function KnownForm(props: Props & { before: Schemas['Plugin'] | null; tag: strin
       form.clearFieldError(`${group}.${name}`);
     },
   });
+  /** What is asked for is compared with what is installed now: it is read, and accepted, again. */
+  const readAgain = async (): Promise<void> => {
+    form.setFieldValue('accepted', false);
+    await queries.invalidateQueries({ queryKey: ['plugins', upload.id, 'review'] });
+    setTag(tagOf(await api.GET('/api/admin/plugins/{id}', { params: { path: { id: upload.id } } })));
+  };
   const submit = form.onSubmit(async values => {
     setError(null);
     try {
@@ -110,16 +119,10 @@ function KnownForm(props: Props & { before: Schemas['Plugin'] | null; tag: strin
       await queries.invalidateQueries({ queryKey: ['plugins'] });
       onDone();
     } catch (problem) {
+      // Before it is shown: who then sends it again knows of the change, and sends it over what is installed now.
+      if (problem instanceof ApiProblem && OUTDATED.has(problem.code)) await readAgain().catch(() => {});
       setError(problem);
-      if (!(problem instanceof ApiProblem)) return;
-      form.setErrors(placesOf(problem));
-      if (problem.code !== 'precondition_failed' && problem.code !== 'permissions_not_accepted') return;
-      // What is asked for is compared with what is installed now: it is read, and accepted, again.
-      form.setFieldValue('accepted', false);
-      await queries.invalidateQueries({ queryKey: ['plugins', upload.id, 'review'] });
-      // Who then sends it again knows of the change.
-      const reply = await api.GET('/api/admin/plugins/{id}', { params: { path: { id: upload.id } } });
-      setTag(tagOf(reply));
+      if (problem instanceof ApiProblem) form.setErrors(placesOf(problem));
     }
   });
   return (

@@ -48,9 +48,9 @@ export function Drift() {
     await queries.invalidateQueries({ queryKey: ['outbox'] });
   };
   const last = useQuery({
-    queryKey: ['outbox', 'last-comparison'],
-    queryFn: async () =>
-      answered(await api.GET('/api/admin/outbox', { params: { query: { limit: 1 } } })).last_comparison,
+    queryKey: ['outbox', 'summary'],
+    queryFn: async () => answered(await api.GET('/api/admin/outbox', { params: { query: { limit: 1 } } })),
+    select: state => state.last_comparison,
   });
   const isDifferent = found !== undefined && !found.repaired && found.missing_count + found.extra_count > 0;
   return (

@@ -1,5 +1,6 @@
 import { Group, Select, Tabs, Text, UnstyledButton } from '@mantine/core';
 import { IconTruckDelivery } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
 import { useSearchState } from '../app/use-search-state.ts';
@@ -55,9 +56,15 @@ function Entries() {
       answered(await api.GET('/api/admin/outbox', { params: { query: { limit: 50, cursor, state, key } } })),
     REFRESH_MS,
   );
+  // The list is not read again once it has several pages.
+  const summary = useQuery({
+    queryKey: ['outbox', 'summary'],
+    queryFn: async () => answered(await api.GET('/api/admin/outbox', { params: { query: { limit: 1 } } })),
+    refetchInterval: REFRESH_MS,
+  });
   return (
     <>
-      <OutboxSummary state={list.first} onState={to => setSearch({ state: to })} />
+      <OutboxSummary state={summary.data} onState={to => setSearch({ state: to })} />
       <Group mt="lg" mb="md" align="flex-end">
         <Select
           label={t('common.state')}

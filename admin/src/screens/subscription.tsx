@@ -193,7 +193,7 @@ function Settings({ onSecret, subscription: s }: { subscription: Subscription; o
     form.setInitialValues(read);
     form.setValues(read);
   }
-  useLeaveQuestion(form.isDirty(), t('common.leaveText'));
+  useLeaveQuestion(form.isDirty(), t('common.leaveText'), ['state']);
   const submit = form.onSubmit(async values => {
     setError(null);
     const isMoved = form.isDirty('url') && values.url !== s.url;

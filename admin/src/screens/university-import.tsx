@@ -31,7 +31,7 @@ export function UniversityImport({ type, types }: { type: UniversityType; types:
     setOutcome(null);
     setError(null);
   };
-  useLeaveQuestion(running !== null, t('university.leaveText'));
+  useLeaveQuestion(running === 'import', t('university.leaveText'));
   const run = async (isDryRun: boolean): Promise<void> => {
     if (given === null) return;
     setRunning(isDryRun ? 'check' : 'import');

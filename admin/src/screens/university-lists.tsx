@@ -45,7 +45,7 @@ export function UniversityLists({ types }: { types: readonly UniversityType[] })
       setRunning(isRunning ? { id: list.id, what } : null);
       replace(list);
     });
-  useLeaveQuestion(running !== null, t('university.leaveText'));
+  useLeaveQuestion(running?.what === 'import', t('university.leaveText'));
   const run = async (): Promise<void> => {
     await take('import', importLists);
     await Promise.all(

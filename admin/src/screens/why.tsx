@@ -145,6 +145,7 @@ function Found({ answer: a, step: s }: { answer: Schemas['AccessExplanation']; s
 /** The tab of the plugin where a step is set; undefined: the page of the trigger or command has it. */
 const TAB_OF: Readonly<Partial<Record<string, string>>> = {
   installed: 'versions',
+  exists: 'access',
   pluginOn: 'overview',
   running: 'overview',
   on: 'access',

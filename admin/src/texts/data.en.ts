@@ -154,7 +154,7 @@ export const dataTexts = {
     typeOf: 'What {{file}} holds',
   },
   university: {
-    leaveText: 'The import goes on as far as it was sent; what comes of it is in the history.',
+    leaveText: 'The import goes on as long as this window is open; the history shows what came of it.',
     columns: {
       title_one: '{{count}} column is not named like a field',
       title_other: '{{count}} columns are not named like fields',

@@ -140,7 +140,7 @@ export const ru = {
     publicGo: 'Открыть для всех',
     publicTitle: 'Доступ станет публичным',
     typeToConfirm: 'Для подтверждения введите {{word}}',
-    widerGo: 'Установить так',
+    widerGo: 'Принять и продолжить',
   },
   widening: {
     frontend:
