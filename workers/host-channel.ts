@@ -36,6 +36,8 @@ export class HostChannel {
   /** The range of the guest that the answer of the call goes to, when a parameter of it is one. */
   #bufferAt = 0;
   #bufferBytes = 0;
+  /** Which argument is the length of that buffer. */
+  #bufferArgument = 0;
   #spinLeftMs = 0;
 
   constructor(
@@ -167,6 +169,7 @@ export class HostChannel {
       if (kind === 'buf') {
         this.#bufferAt = pointer;
         this.#bufferBytes = length;
+        this.#bufferArgument = a - 1;
         continue;
       }
       const max =
@@ -209,22 +212,21 @@ export class HostChannel {
   }
 
   /**
-   * The arguments of a call that fills a buffer, which is the last of them, with a buffer that the quota has room for. Where it has
-   * none, the call is refused, so that the handler can go on: of all else, passing the quota ends the execution.
+   * The arguments of a call that fills a buffer, with a buffer that the quota has room for. Where it has none, the call is refused, so that the handler can go on: of all else, passing the quota ends the execution.
    */
   #withinQuota(
     row: HostFunction,
     args: ReadonlyArray<number | bigint>,
     left: number,
   ): ReadonlyArray<number | bigint> | number {
-    if (row.parameters.at(-1) !== 'buf' || this.#bufferBytes <= left) return args;
+    if (!row.parameters.includes('buf') || this.#bufferBytes <= left) return args;
     if (left <= 0)
       return this.#fail(
         HOST_ERROR.tooLarge,
         `one execution may read ${LIMITS.hostCallBytesMax} bytes through host calls (hostCallBytesMax): read a part, or hand out the address of file_url`,
       );
     this.#bufferBytes = left;
-    return args.with(-1, left);
+    return args.with(this.#bufferArgument, left);
   }
 
   /** Takes the host's answer. Makes new views of the guest memory, because other code ran meanwhile. */
