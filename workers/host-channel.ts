@@ -212,7 +212,8 @@ export class HostChannel {
   }
 
   /**
-   * The arguments of a call that fills a buffer, with a buffer that the quota has room for. Where it has none, the call is refused, so that the handler can go on: of all else, passing the quota ends the execution.
+   * The arguments of a call that fills a buffer, with a buffer that the quota has room for. Where it has none, the call is
+   * refused, so that the handler can go on: of all else, passing the quota ends the execution.
    */
   #withinQuota(
     row: HostFunction,

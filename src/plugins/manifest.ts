@@ -86,6 +86,7 @@ function pathMistake(path: string): string {
   if (path.includes('//')) return `${text} has an empty segment; ${LIKE}`;
   const [, braced] = /\{([^{}/]*)\}/.exec(path) ?? [];
   if (braced !== undefined) return `${text}: a parameter is written :${braced || 'id'}, not {${braced}}; ${LIKE}`;
+  if (path.includes('/:__')) return `${text}: the name of a parameter does not begin with two underscores; ${LIKE}`;
   return `${text} has a segment that is neither letters of an address nor a parameter; ${LIKE}`;
 }
 
@@ -97,7 +98,7 @@ export const httpTrigger = z.object({
   path: z
     .string()
     .max(512)
-    .regex(/^(\/([A-Za-z0-9._~!$&'()*+,;=@%-]+|:[A-Za-z_][A-Za-z0-9_]*))*\/?$/, {
+    .regex(/^(\/([A-Za-z0-9._~!$&'()*+,;=@%-]+|:(?!__)[A-Za-z_][A-Za-z0-9_]*))*\/?$/, {
       error: ({ input }) => pathMistake(String(input)),
     })
     .describe('Path below /api/triggers/http/<plugin id>, like /profile or /items/:id; empty for the root'),

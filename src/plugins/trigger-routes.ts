@@ -93,8 +93,8 @@ const targetOf = <T>(methods: ReadonlyMap<string, T>, method: string): T | undef
 
 function matchSegments(pattern: readonly string[], path: readonly string[]): Record<string, string> | null {
   if (pattern.length !== path.length) return null;
-  // A parameter may be called __proto__.
-  const params: Record<string, string> = Object.create(null);
+  // No name begins with two underscores (manifest.ts).
+  const params: Record<string, string> = {};
   for (let i = 0; i < pattern.length; i++) {
     const p = pattern[i]!;
     const given = path[i]!;

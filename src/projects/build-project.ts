@@ -84,7 +84,7 @@ export async function buildModule({ entry, frontend, language }: Project): Promi
     if (!(error instanceof ThreadEnded) || error.why === 'other') throw error;
     throw new SourceMistakes(
       error.why === 'deadline'
-        ? `the build did not end within ${BUILD_MS / 1000} s: does the machine have much else to do?`
+        ? `the build did not end within ${BUILD_MS / 1000} s: run it again; the first build with a toolchain takes longest`
         : 'the build takes too much memory',
     );
   });

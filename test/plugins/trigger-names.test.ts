@@ -36,11 +36,17 @@ t.test('two paths that are one when they are asked for are refused', async t => 
   t.match(parseManifest(JSON.stringify({ ...both, triggers })), { ok: false, errors: [{ pointer: /^\/triggers\/1/ }] });
 });
 
+t.test('no parameter has a name that objects of JavaScript keep for themselves', async t => {
+  const trigger = { name: 'a', type: 'http', path: '/of/:__proto__', methods: ['GET'] };
+  const text = JSON.stringify({ id: 'p', name: 'P', version: '1.0.0', abi: 5, requirements: [], triggers: [trigger] });
+  t.match(parseManifest(text), { ok: false, errors: [{ message: /does not begin with two underscores/ }] });
+});
+
 t.test('a path is found however its letters are encoded', async t => {
   const trigger = (path: string) =>
     ({ trigger: { name: path, type: 'http', description: '', path, methods: ['GET'] }, target: path }) as const;
   const routes = new TriggerRoutes(
-    [trigger('/%7Ewho'), trigger('/caf%c3%a9'), trigger('/of/:__proto__')].map(r => ({
+    [trigger('/%7Ewho'), trigger('/caf%c3%a9')].map(r => ({
       trigger: { ...r.trigger, methods: [...r.trigger.methods] },
       target: r.target,
     })),
@@ -51,6 +57,4 @@ t.test('a path is found however its letters are encoded', async t => {
     ['/caf%c3%a9', '/caf%c3%a9'],
   ] as const)
     t.match(routes.match('GET', asked), { kind: 'found', target: found }, asked);
-  const match = routes.match('GET', '/of/ada');
-  t.equal(match.kind === 'found' && JSON.stringify(match.params), '{"__proto__":"ada"}');
 });
