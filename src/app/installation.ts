@@ -69,6 +69,7 @@ export async function composeInstallation(core: Core, parts: InstallationParts):
     sharesOrigin: v['plugins.origin'] === '',
     trustedKeys: v['plugins.trusted_keys'].flatMap(entry => parseTrustedKey(entry) ?? []),
     requiresSignature: v['plugins.require_signature'],
+    versionsKept: v['plugins.keep_versions'],
   });
   await installer.upgrade((version, problem) => {
     const what = { plugin: version.pluginId, version: version.version };

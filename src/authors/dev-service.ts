@@ -160,6 +160,8 @@ async function startStores({ directory, progress, settings }: DevOptions) {
     BOT_DATABASE_URL: postgres.url,
     BOT_DATABASE_POOL_SIZE: '5',
     BOT_EXECUTION_LANES: '2',
+    // Each saved file becomes one.
+    BOT_PLUGINS_KEEP_VERSIONS: '10',
     ...settings,
   });
   return {

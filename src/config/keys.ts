@@ -228,6 +228,11 @@ export const ROWS = {
     false,
     'whether only modules that one of plugins.trusted_keys has signed are installed',
   ),
+  'plugins.keep_versions': row(
+    positive,
+    100,
+    'how many versions of a plugin are kept: those uploaded or installed last, and the installed one',
+  ),
   'plugins.keep_uninstalled': row(
     duration(0, 3650 * 86_400_000, 'from 0s to 3650d'),
     '30d',

@@ -142,6 +142,26 @@ export async function addVersion(db: Database, by: Actor, v: NewVersion): Promis
   });
 }
 
+/**
+ * Removes all versions of a plugin but the installed one and the `keep` that were uploaded or installed last.
+ *
+ * @returns the keys of their modules
+ */
+export async function removeOldVersions(db: Database, pluginId: string, keep: number): Promise<string[]> {
+  return await db.withTransaction(async client => {
+    // An installation of one of them goes first, or finds that it is gone.
+    const plugin = await lockPlugin(client, pluginId);
+    const { rows } = await client.query<{ wasm_key: string }>(
+      `DELETE FROM plugin_versions WHERE id IN (
+         SELECT id FROM plugin_versions WHERE plugin_id = $1 ORDER BY coalesce(installed_at, uploaded_at) DESC, id DESC
+         OFFSET $2)
+       AND id IS DISTINCT FROM $3 RETURNING wasm_key`,
+      [pluginId, keep, plugin?.installedVersionId ?? null],
+    );
+    return rows.map(r => r.wasm_key);
+  });
+}
+
 export async function findPlugin(db: Queryable, id: string): Promise<PluginRow | undefined> {
   return await findRow<PluginRow>(db, 'SELECT * FROM plugins WHERE id = $1', [id]);
 }
