@@ -56,7 +56,8 @@ const REQUIREMENTS: Readonly<Record<'rust' | 'c', Readonly<Record<string, string
 };
 
 const FILES = 'a plugin has no file system';
-const NETWORK = 'a plugin has no network of its own';
+/** Part of each warning about a call that connects to another host. */
+export const NETWORK = 'a plugin has no network of its own';
 /** What a language offers and a sandbox does not have: what is called, and what would be right. */
 const LACKING: Readonly<Record<Compiled, ReadonlyArray<[used: RegExp, advice: string]>>> = {
   go: [

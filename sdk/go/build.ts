@@ -7,12 +7,14 @@ import { promisify } from 'node:util';
 import { withCustomSection } from '../../src/abi/custom-section.ts';
 import { messageOf, OperatorError } from '../../src/base/errors.ts';
 import { describeModule } from '../describe-module.ts';
-import { sourceWarnings } from '../source-warnings.ts';
+import { NETWORK, sourceWarnings } from '../source-warnings.ts';
 
 /** Builds a plugin from Go with the toolchain of the machine. */
 
 const OVERLAY = fileURLToPath(new URL('./reseed.go.overlay', import.meta.url));
 const run = promisify(execFile);
+
+const buildEnvironment = (): NodeJS.ProcessEnv => ({ ...process.env, GOOS: 'wasip1', GOARCH: 'wasm' });
 
 /** The oldest Go that exports functions of WebAssembly. */
 const WANTED = [1, 24] as const;
@@ -53,6 +55,35 @@ async function goRoot(folder: string): Promise<string> {
   return root;
 }
 
+/** As Go's runtime lists the functions of a module; linked only where something connects to another host. */
+const DIAL = '\0net.(*Dialer).DialContext\0';
+const CONNECTS = /^net(\/(http|rpc|smtp|textproto)(\/|$)|$)/;
+
+/** A line where a library of the plugin connects to other hosts by itself. */
+async function networkWarnings(folder: string, module: Buffer): Promise<string[]> {
+  if (!module.includes(DIAL)) return [];
+  const { stdout } = await run(
+    'go',
+    [
+      'list',
+      '-deps',
+      '-tags=pluginhost',
+      '-f',
+      '{{if not .Standard}}{{.ImportPath}}{{range .Imports}} {{.}}{{end}}{{end}}',
+      '.',
+    ],
+    { cwd: folder, env: buildEnvironment(), maxBuffer: 1 << 24 },
+  );
+  const users = stdout
+    .split('\n')
+    .map(line => line.split(' '))
+    .filter(([, ...imported]) => imported.some(name => CONNECTS.test(name)))
+    .map(([name]) => name);
+  return [
+    `${users.join(', ')} connects to other hosts by itself, which does not work in a plugin: ${NETWORK}: use ctx.HTTPRequest`,
+  ];
+}
+
 /**
  * @param input path of a file of the plugin's package
  * @returns the module with its manifest, and warnings about calls that cannot work, one line each
@@ -79,7 +110,7 @@ export async function buildPlugin(input: string): Promise<{ module: Uint8Array; 
     ];
     await run('go', ['build', ...flags, '.'], {
       cwd: source,
-      env: { ...process.env, GOOS: 'wasip1', GOARCH: 'wasm' },
+      env: buildEnvironment(),
       maxBuffer: 1 << 24,
     }).catch((error: unknown) => {
       throw new Error(hasText(error) && error.stderr !== '' ? mistakes(error.stderr) : messageOf(error));
@@ -90,9 +121,11 @@ export async function buildPlugin(input: string): Promise<{ module: Uint8Array; 
       built,
       own.map(file => path.basename(file)),
     );
+    const warnings = sourceWarnings(source, 'go', manifest);
+    const isTold = warnings.some(line => line.includes(NETWORK));
     return {
       module: withCustomSection(built, 'plugin.manifest', new TextEncoder().encode(manifest)),
-      warnings: sourceWarnings(source, 'go', manifest),
+      warnings: isTold ? warnings : [...warnings, ...(await networkWarnings(source, built))],
     };
   } finally {
     fs.rmSync(directory, { recursive: true, force: true });
@@ -105,18 +138,27 @@ export const hasTests = (root: string): boolean =>
     .readdirSync(root, { recursive: true, encoding: 'utf8' })
     .some(file => file.endsWith('_test.go') && !/(^|[/\\])(kit|build|node_modules)[/\\]/.test(file));
 
+/** Names of the tests that a file declares. */
+const testsIn = (source: string): string[] => [...source.matchAll(/^func (Test\w*)\(/gm)].map(found => found[1] ?? '');
+
 /**
  * Runs the tests of a plugin with `go test`, which writes what they say.
  *
  * @param root folder of the plugin
+ * @param files whose tests run, as seen from the folder; all without them
  * @param host command that `plugintest` of the kit starts
  * @returns with what `go test` ends
  * @throws OperatorError without a toolchain
  */
-export async function testPlugin(root: string, host: readonly string[]): Promise<number> {
+export async function testPlugin(root: string, files: readonly string[], host: readonly string[]): Promise<number> {
   await goRoot(root);
+  const names = files.flatMap(file => testsIn(fs.readFileSync(path.join(root, file), 'utf8')));
+  const chosen =
+    files.length === 0
+      ? ['./...']
+      : [`-run=^(${names.join('|')})$`, ...new Set(files.map(file => `./${path.dirname(file)}`))];
   // Go does not see that the module has changed that its tests run, and would show what they said before.
-  const child = spawn('go', ['test', '-count=1', './...'], {
+  const child = spawn('go', ['test', '-count=1', ...chosen], {
     cwd: root,
     stdio: 'inherit',
     env: { ...process.env, PLUGIN_HOST_TEST: JSON.stringify(host) },

@@ -11,6 +11,7 @@ const HOOKS = new URL(`./test-hooks${path.extname(import.meta.filename)}`, impor
 const MAIN = fileURLToPath(new URL(`../main${path.extname(import.meta.filename)}`, import.meta.url));
 const FLAGS = ['--disable-warning=ExperimentalWarning', `--wasm-max-mem-pages=${LIMITS.memoryPagesMax}`];
 const FILE = /\.(test\.[cm]?[jt]s|http)$/;
+const GO_FILE = /_test\.go$/;
 
 /** Test files of a plugin. */
 function testFiles(root: string): string[] {
@@ -18,6 +19,16 @@ function testFiles(root: string): string[] {
     .readdirSync(root, { recursive: true, encoding: 'utf8' })
     .filter(file => FILE.test(file) && !/(^|[/\\])(node_modules|kit|build|\.plugin-host)[/\\]/.test(file))
     .sort();
+}
+
+/** @throws OperatorError for what is no test file of a plugin */
+function checkTestFile(root: string, file: string): void {
+  if (!fs.existsSync(path.resolve(root, file)))
+    throw new OperatorError(
+      `there is no ${path.join(root, file)}: test files are named as seen from the plugin's folder`,
+    );
+  if (!FILE.test(file) && !GO_FILE.test(file))
+    throw new OperatorError(`${file} is no test: the name of one ends with .test.ts, .http or _test.go`);
 }
 
 /** What a test in another language starts to have a plugin in the sandbox. */
@@ -28,17 +39,20 @@ const served = (): string[] => [process.execPath, ...FLAGS, MAIN, 'plugin', 'tes
  *
  * @param only names of files to run; all without it
  * @returns with what the command ends: 0 when all have passed
- * @throws OperatorError when there are none
+ * @throws OperatorError when there are none, or one that is named is no test
  */
 export async function runTests({ language, root }: Project, only: readonly string[]): Promise<number> {
-  const files = only.length > 0 ? [...only] : testFiles(root);
-  const hasGoTests = language === 'go' && only.length === 0 && hasTests(root);
+  for (const file of only) checkTestFile(root, file);
+  const isGo = (file: string): boolean => GO_FILE.test(file);
+  const files = only.length > 0 ? only.filter(file => !isGo(file)) : testFiles(root);
+  const goFiles = only.filter(isGo);
+  const hasGoTests = language === 'go' && (goFiles.length > 0 || (only.length === 0 && hasTests(root)));
   if (files.length === 0 && !hasGoTests)
     throw new OperatorError(
       `${root} has no tests: write test/plugin.http, or test/plugin.test.ts with testHost of "plugin-host/test"`,
     );
   const code = files.length === 0 ? 0 : await runNode(root, files);
-  return code === 0 && hasGoTests ? await testPlugin(root, served()) : code;
+  return code === 0 && hasGoTests ? await testPlugin(root, goFiles, served()) : code;
 }
 
 /** @returns with what the runner ends */

@@ -131,6 +131,30 @@ func outside() ([]byte, error) {
   t.notMatch(out, /os\.(Open|Create)/);
 });
 
+t.test('a build names the packages that connect to other hosts by themselves', { skip: noGo ?? false }, async t => {
+  const folder = await made(t, 'library', '--lang', 'go');
+  fs.mkdirSync(path.join(folder, 'feed'));
+  const write = (body: string): void =>
+    fs.writeFileSync(
+      path.join(folder, 'feed/feed.go'),
+      `package feed\n\nimport "net/http"\n\nvar IsWanted bool\n\nfunc Status() (int, error) {\n${body}\n}\n`,
+    );
+  write(
+    '\tr, err := new(http.Client).Get("http://feed.example")\n\tif err != nil {\n\t\treturn 0, err\n\t}\n\treturn r.StatusCode, nil',
+  );
+  fs.writeFileSync(
+    path.join(folder, 'uses.go'),
+    'package main\n\nimport "library/feed"\n\nfunc init() {\n\tif feed.IsWanted {\n\t\t_, _ = feed.Status()\n\t}\n}\n',
+  );
+  const connects = await run(['build', folder]);
+  t.equal(connects.code, 0, connects.out + connects.err);
+  t.match(connects.out, /^warning: library\/feed connects to other hosts by itself, .*: use ctx\.HTTPRequest$/m);
+  write('\treturn http.StatusOK, nil');
+  const names = await run(['build', folder]);
+  t.equal(names.code, 0, names.out + names.err);
+  t.notMatch(names.out, /connects/, 'constants of net/http need no network');
+});
+
 const SCANS = `package pluginhost
 
 import (
@@ -313,4 +337,14 @@ t.test('plugin test runs tests in Go against the built module', { skip: noGo ?? 
     /panic: runtime error: invalid memory address/,
   ];
   for (const said of says) t.match(failed.out, said);
+
+  const named = await run(['test', folder, 'plugin_test.go']);
+  t.match(named, { code: 0, out: /^ok\s+tested\s/m }, 'only the tests of a file that is named');
+  const other = await run(['test', folder, 'main.go']);
+  t.match(other, { code: 1, err: /main\.go is no test: the name of one ends with \.test\.ts, \.http or _test\.go/ });
+  const missing = await run(['test', folder, 'gone_test.go']);
+  t.match(missing, {
+    code: 1,
+    err: /there is no .*gone_test\.go: test files are named as seen from the plugin's folder/,
+  });
 });
