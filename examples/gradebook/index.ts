@@ -1,11 +1,33 @@
-import { type Connection, type Context, Database, definePlugin, HostError, TriggerHTTP, Users } from 'plugin-host';
+import {
+  ConfigFields,
+  type Connection,
+  type Context,
+  Database,
+  definePlugin,
+  HostError,
+  StringField,
+  TriggerHTTP,
+  Users,
+} from 'plugin-host';
 
 /** Grades in a database: teachers enter them, each student sees only their own. It makes its table itself. */
 definePlugin({
   ID: 'gradebook',
   Name: 'Gradebook',
   Version: '1.0.0',
-  Requirements: [Database('Keeps the grades').Name('grades').Build()],
+  Requirements: [
+    Database('Keeps the grades')
+      .Name('grades')
+      .WithConfig(
+        ConfigFields(
+          StringField(
+            'courses',
+            'Courses with the user ids of their teachers, like algebra: 7 12, physics: 9',
+          ).Required(),
+        ),
+      )
+      .Build(),
+  ],
   Triggers: [
     {
       Name: 'mine',
@@ -22,8 +44,8 @@ definePlugin({
       Path: '/courses/:course',
       Methods: ['GET', 'PUT'],
       Description: 'Shows the grades of a course, or enters several at once',
-      Access: Users('Teachers enter grades').Policy('has_role("teacher")'),
-      Handler: ctx => (ctx.HTTP.Method === 'PUT' ? enter(ctx) : answered(ctx, course)),
+      Access: Users('Teachers enter the grades of their courses').Policy('has_role("teacher")'),
+      Handler: ofTeacher,
     },
   ],
 });
@@ -39,6 +61,27 @@ const GRADES_MAX = 500;
 const GRADE_SIZE_MAX = 1000;
 
 type Grade = { student: number | bigint; grade: number };
+
+/** Which user ids teach a course, as the configuration says; null for a course that it does not name. */
+function teachersOf(ctx: Context, course: string): string[] | null {
+  for (const entry of (ctx.Config('courses') ?? '').split(',')) {
+    const [name = '', ids = ''] = entry.split(':');
+    if (name.trim() === course) return ids.trim().split(/\s+/);
+  }
+  return null;
+}
+
+/** A teacher sees and grades the own courses alone. */
+function ofTeacher(ctx: Context): void {
+  const { Auth, Method, Params } = ctx.HTTP;
+  if (Auth?.Kind !== 'user') return ctx.JSON(401, { error: 'log in first' });
+  const { course: name = '' } = Params;
+  const teachers = teachersOf(ctx, name);
+  if (teachers === null) return ctx.JSON(404, { error: `there is no course ${name}` });
+  if (!teachers.includes(String(Auth.UserID))) return ctx.JSON(403, { error: `you do not teach ${name}` });
+  if (Method === 'PUT') enter(ctx);
+  else answered(ctx, course);
+}
 
 /** Runs a handler; before the first grade there is no table, and a refusal of the database is no failure of the plugin. */
 function answered(ctx: Context, handle: (ctx: Context, db: Connection) => void): void {

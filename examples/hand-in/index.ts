@@ -1,4 +1,15 @@
-import { type Context, definePlugin, File, type FileRef, HostError, KV, TriggerHTTP, Users } from 'plugin-host';
+import {
+  ConfigFields,
+  type Context,
+  definePlugin,
+  File,
+  type FileRef,
+  HostError,
+  KV,
+  StringField,
+  TriggerHTTP,
+  Users,
+} from 'plugin-host';
 
 /** Students hand in files on a page in the browser, teachers fetch them. A later file replaces an earlier one. */
 definePlugin({
@@ -7,7 +18,9 @@ definePlugin({
   Version: '1.0.0',
   Requirements: [
     File('Takes over what students hand in, and gives it to teachers').Build(),
-    KV('Remembers who has handed in what').Build(),
+    KV('Remembers who has handed in what')
+      .WithConfig(ConfigFields(StringField('tasks', 'Tasks that are open, like algebra-3, essay').Required()))
+      .Build(),
   ],
   Triggers: [
     {
@@ -44,12 +57,21 @@ definePlugin({
 const FILE_BYTES_MAX = 8 * 1024 * 1024;
 /** Copies are deleted after a year, also those that a later file has replaced. */
 const KEPT_MS = 366 * 86_400_000;
+/** How often a student may hand in one task: each copy takes room for a year. */
+const TIMES_MAX = 20;
 const TASK = /^[\w-]{1,64}$/;
 
 type HandedIn = { task: string; user: string; file: string; name: string; size: number; at: string };
 
 const taskKey = (task: string, user: bigint | ''): string => `task:${task}:${user}`;
+const timesKey = (task: string, user: bigint): string => `times:${task}:${user}`;
 const mineKey = (user: bigint, task: string): string => `user:${user}:${task}`;
+
+const openTasks = (ctx: Context): string[] =>
+  (ctx.Config('tasks') ?? '')
+    .split(',')
+    .map(task => task.trim())
+    .filter(task => TASK.test(task));
 
 function userOf(ctx: Context): bigint | null {
   const { Auth } = ctx.HTTP;
@@ -93,7 +115,7 @@ function mine(ctx: Context): void {
     ))
       handedIn.push({ task, name, size, at });
   }
-  ctx.JSON(200, { handed_in: handedIn });
+  ctx.JSON(200, { tasks: openTasks(ctx), handed_in: handedIn });
 }
 
 /** The file that the body names; null when the caller may not read such a file. */
@@ -112,15 +134,18 @@ function handIn(ctx: Context): void {
   const user = userOf(ctx);
   if (user === null) return;
   const { task = '' } = ctx.HTTP.Params;
-  if (!TASK.test(task)) return ctx.JSON(400, { error: 'the name of a task has letters, digits, _ and -' });
+  if (!openTasks(ctx).includes(task)) return ctx.JSON(404, { error: `there is no task ${task} to hand in` });
   const file = sentFile(ctx);
   if (file === null) return ctx.JSON(400, { error: 'send {"file_id": ...} of a completed upload' });
   if (file.Size > FILE_BYTES_MAX) return ctx.JSON(413, { error: 'a file may have 8 MB' });
+  const times = ctx.KVIncrement(timesKey(task, user), 1, KEPT_MS / 1000);
+  if (times > TIMES_MAX) return ctx.JSON(409, { error: `this task was handed in ${TIMES_MAX} times` });
   let copy: FileRef;
   try {
     copy = ctx.FileStoreWithTTL(file.Name, file.MIMEType, file.FileType, ctx.FileReadAll(file.ID), KEPT_MS);
   } catch (error) {
     if (!(error instanceof HostError)) throw error;
+    ctx.KVIncrement(timesKey(task, user), -1, KEPT_MS / 1000);
     ctx.LogError(error.message);
     return ctx.JSON(503, { error: `the file cannot be taken now: ${error.message}` });
   }

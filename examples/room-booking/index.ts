@@ -1,13 +1,4 @@
-import {
-  ConfigFields,
-  type Context,
-  definePlugin,
-  KV,
-  type KVUpdate,
-  StringField,
-  TriggerHTTP,
-  Users,
-} from 'plugin-host';
+import { ConfigFields, type Context, definePlugin, KV, StringField, TriggerHTTP, Users } from 'plugin-host';
 
 /** Rooms by the hour: a booking of several hours is made whole or not at all, and no hour is given twice. */
 definePlugin({
@@ -49,21 +40,19 @@ const DAY_SECONDS = 86_400;
 const KEPT_SECONDS = 31 * DAY_SECONDS;
 const PURPOSE_CHARS = 200;
 
-type Booking = { id: string; user: string; purpose: string };
-
-/** What stands for a moment at an hour that was given back. */
-const FREE = '';
+type Booking = { user: string; purpose: string };
+/** What a room has on a day, by the hour: one value, so that a booking of several hours is one change. */
+type Plan = Record<number, Booking>;
 const YEARS_MAX = 10;
 type Hours = { from: number; to: number };
 
-const hourKey = (day: string, room: string, hour: number): string => `${day}:${room}:${String(hour).padStart(2, '0')}`;
+const planKey = (day: string, room: string): string => `${day}:${room}`;
 
 const roomsOf = (ctx: Context): string[] =>
   (ctx.Config('rooms') ?? '')
     .split(',')
     .map(room => room.trim())
-    // A colon divides the parts of a key.
-    .filter(room => room !== '' && !room.includes(':'));
+    .filter(room => room !== '');
 
 /** The day of the path, as seconds since 1970; null when it is none. */
 function secondsOf(day: string): number | null {
@@ -76,12 +65,11 @@ function day(ctx: Context): void {
   if (secondsOf(day) === null) return ctx.JSON(400, { error: `${day} is no day like 2026-12-01` });
   const bookings: object[] = [];
   for (let after = ''; ; ) {
-    const { keys, next } = ctx.KVList(`${day}:`, after, 100);
+    const { keys, next } = ctx.KVList(planKey(day, ''), after, 100);
     for (const [n, value] of ctx.KVGetMany(keys).entries()) {
-      if (value === null || value === FREE) continue;
-      const [, room, hour] = (keys[n] ?? '').split(':');
-      const { purpose }: Booking = JSON.parse(value);
-      bookings.push({ room, hour: Number(hour), purpose });
+      const room = keys[n]?.slice(planKey(day, '').length);
+      const plan: Plan = JSON.parse(value ?? '{}');
+      for (const [hour, { purpose }] of Object.entries(plan)) bookings.push({ room, hour: Number(hour), purpose });
     }
     if (next === null) break;
     after = next;
@@ -115,52 +103,48 @@ function booking(ctx: Context): void {
   const given = sent(ctx);
   const hours = hoursOf(given);
   if (hours === null) return ctx.JSON(400, { error: `send {"from": ${OPENS}, "to": ${CLOSES}} with whole hours` });
-  const user = String(Auth.UserID);
-  const keys = Array.from({ length: hours.to - hours.from }, (_, k) => hourKey(day, room, hours.from + k));
-  if (Method === 'DELETE') return giveBack(ctx, user, keys);
-  const purpose = typeof given.purpose === 'string' ? given.purpose.slice(0, PURPOSE_CHARS) : '';
   const ttl = Math.ceil(begins + KEPT_SECONDS - Date.now() / 1000);
   if (ttl <= KEPT_SECONDS - 2 * DAY_SECONDS) return ctx.JSON(422, { error: `${day} is over` });
   if (ttl > YEARS_MAX * 366 * DAY_SECONDS)
     return ctx.JSON(422, { error: `${day} is more than ${YEARS_MAX} years ahead` });
-  book(ctx, keys, JSON.stringify({ id: ctx.RequestID, user, purpose }), ttl);
+  const user = String(Auth.UserID);
+  const asked = Array.from({ length: hours.to - hours.from }, (_, k) => hours.from + k);
+  const purpose = typeof given.purpose === 'string' ? given.purpose.slice(0, PURPOSE_CHARS) : '';
+  changePlan(ctx, planKey(day, room), ttl, plan =>
+    Method === 'DELETE' ? giveBack(plan, user, asked) : book(plan, { user, purpose }, asked),
+  );
 }
 
-/** Claims an hour that has no booking, or that was given back a moment ago. */
-function claimHour(ctx: Context, key: string, value: string, ttl: number): KVUpdate {
+type Changed = { /** What to store; null leaves it as it is. */ plan: Plan | null; status: number; body: object };
+
+/** Changes what a room has on a day. When another change comes in between, it is made once more on what stands then. */
+function changePlan(ctx: Context, key: string, ttl: number, change: (plan: Plan) => Changed): void {
   for (;;) {
-    const absent = ctx.KVSetIfAbsent(key, value, ttl);
-    if (absent.written || absent.present !== FREE) return absent;
-    const free = ctx.KVCompareAndSet(key, FREE, value, ttl);
-    // What stood for it may have gone in between: then it is absent.
-    if (free.written || free.present !== null) return free;
+    const before = ctx.KVGet(key);
+    const { body, plan, status } = change(before === null ? {} : JSON.parse(before));
+    if (plan === null) return ctx.JSON(status, body);
+    const after = JSON.stringify(plan);
+    const { written } =
+      before === null ? ctx.KVSetIfAbsent(key, after, ttl) : ctx.KVCompareAndSet(key, before, after, ttl);
+    if (written) return ctx.JSON(status, body);
   }
 }
 
-/** Each hour is claimed by itself; when one is taken, those claimed before are given back. */
-function book(ctx: Context, keys: readonly string[], value: string, ttl: number): void {
-  for (const [k, key] of keys.entries()) {
-    const claim = claimHour(ctx, key, value, ttl);
-    if (claim.written) continue;
-    for (const mine of keys.slice(0, k)) free(ctx, mine, value);
-    const { purpose }: Booking = JSON.parse(claim.present || '{"purpose":""}');
-    return ctx.JSON(409, { error: `${Number(key.slice(-2))}:00 is booked${purpose === '' ? '' : `: ${purpose}`}` });
+function book(plan: Plan, booking: Booking, hours: readonly number[]): Changed {
+  const taken = hours.find(hour => plan[hour] !== undefined);
+  if (taken === undefined) {
+    const booked = Object.fromEntries(hours.map(hour => [hour, booking]));
+    return { plan: { ...plan, ...booked }, status: 201, body: { booked: hours.length } };
   }
-  ctx.JSON(201, { booked: keys.length });
+  const purpose = plan[taken]?.purpose ?? '';
+  const error = `${taken}:00 is booked${purpose === '' ? '' : `: ${purpose}`}`;
+  return { plan: null, status: 409, body: { error } };
 }
-
-/** Frees an hour only while it still has this very booking: another one may have come meanwhile. */
-const free = (ctx: Context, key: string, booking: string): boolean =>
-  ctx.KVCompareAndSet(key, booking, FREE, 1).written;
 
 /** Only hours of the user. */
-function giveBack(ctx: Context, user: string, keys: readonly string[]): void {
-  let freed = 0;
-  for (const [k, value] of ctx.KVGetMany(keys).entries()) {
-    if (value === null || value === FREE) continue;
-    const booked: Booking = JSON.parse(value);
-    if (booked.user === user && free(ctx, keys[k] ?? '', value)) freed++;
-  }
-  if (freed === 0) return ctx.JSON(404, { error: 'none of these hours is booked by you' });
-  ctx.JSON(200, { given_back: freed });
+function giveBack(plan: Plan, user: string, hours: readonly number[]): Changed {
+  const own = new Set(hours.filter(hour => plan[hour]?.user === user));
+  if (own.size === 0) return { plan: null, status: 404, body: { error: 'none of these hours is booked by you' } };
+  const left = Object.entries(plan).filter(([hour]) => !own.has(Number(hour)));
+  return { plan: Object.fromEntries(left), status: 200, body: { given_back: own.size } };
 }

@@ -42,7 +42,10 @@ async function upload(file) {
 }
 
 async function show() {
-  const { handed_in } = await ask('GET', `${TRIGGERS}/mine`);
+  const { handed_in, tasks } = await ask('GET', `${TRIGGERS}/mine`);
+  const choice = document.getElementById('task');
+  const chosen = choice.value;
+  choice.replaceChildren(...tasks.map(task => new Option(task, task, false, task === chosen)));
   const rows = handed_in.map(({ at, name, task }) => {
     const row = document.createElement('li');
     row.textContent = `${task}: ${name}, ${new Date(at).toLocaleString()}`;
