@@ -15,6 +15,7 @@ import type { GraphSchema } from '../graph/graph-schema.ts';
 import { removeKeyScopesOf } from '../identity/service-keys.ts';
 import { FrontendInstaller } from '../plugins/frontend-install.ts';
 import { type InstallerParts, PluginInstaller } from '../plugins/install.ts';
+import { removeOldVersions } from '../plugins/old-versions.ts';
 import { shareModules } from '../plugins/share-modules.ts';
 import { trialCompile } from '../plugins/trial-compile.ts';
 import { makeTrialStart } from '../plugins/trial-start.ts';
@@ -40,9 +41,15 @@ export type Trials = Pick<InstallerParts, 'trialCompile' | 'trialStart' | 'remem
 /** A host of a release that keeps modules on its disk alone may run next to this one for a while. */
 const SHARE_MS = 60_000;
 
+/** Stores in the database what a host of such a release has left on this host's disk alone. */
+async function share({ contents, db, isAlone, log, storage }: Core): Promise<void> {
+  const shared = isAlone ? 0 : await shareModules(db, contents, storage);
+  if (shared > 0) log.info({ versions: shared }, 'modules of this host were stored in the database');
+}
+
 /** The installer of plugins, which brings modules that an older host stored up to date. */
 export async function composeInstallation(core: Core, parts: InstallationParts): Promise<Installation> {
-  const { config, contents, db, isAlone, log, publicBase, secrets, storage } = core;
+  const { config, contents, db, log, publicBase, secrets, storage } = core;
   const { executor, quarantine, registry, schema, trials } = parts;
   const v = config.values;
   const installer = new PluginInstaller({
@@ -69,17 +76,12 @@ export async function composeInstallation(core: Core, parts: InstallationParts):
     sharesOrigin: v['plugins.origin'] === '',
     trustedKeys: v['plugins.trusted_keys'].flatMap(entry => parseTrustedKey(entry) ?? []),
     requiresSignature: v['plugins.require_signature'],
-    versionsKept: v['plugins.keep_versions'],
   });
   await installer.upgrade((version, problem) => {
     const what = { plugin: version.pluginId, version: version.version };
     if (problem === null) log.info(what, 'stored module brought up to date');
     else log.error({ ...what, problem }, 'a stored module cannot be brought up to date; upload it again');
   });
-  const share = async (): Promise<void> => {
-    const shared = isAlone ? 0 : await shareModules(db, contents, storage);
-    if (shared > 0) log.info({ versions: shared }, 'modules of this host were stored in the database');
-  };
   const frontends = new FrontendInstaller({ db, storage, registry });
   const keepMs = durationMs(v['plugins.keep_uninstalled']);
   const gallery = makeGallery();
@@ -92,7 +94,7 @@ export async function composeInstallation(core: Core, parts: InstallationParts):
     installer,
     frontends,
     start: () =>
-      void share().catch((error: unknown) =>
+      void share(core).catch((error: unknown) =>
         log.warn({ error: messageOf(error) }, 'modules of this host could not be stored in the database yet'),
       ),
     close: gallery.close,
@@ -104,8 +106,13 @@ export async function composeInstallation(core: Core, parts: InstallationParts):
     ],
     repeated: [
       { everyMs: 600_000, what: 'removing files of broken uploads', run: () => installer.removeOrphans() },
-      { everyMs: SHARE_MS, what: 'storing modules in the database', run: share },
+      { everyMs: SHARE_MS, what: 'storing modules in the database', run: () => share(core) },
       { everyMs: 600_000, what: 'removing modules of no version', run: () => contents.removeOrphans() },
+      {
+        everyMs: 600_000,
+        what: 'removing old versions',
+        run: () => removeOldVersions(db, storage, v['plugins.keep_versions']),
+      },
       { everyMs: 30_000, what: 'removing uninstalled plugins', run: () => removeUninstalled(db, storage, keepMs) },
     ],
   };

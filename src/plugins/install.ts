@@ -32,7 +32,6 @@ import {
   lockPlugin,
   type PluginRow,
   type Runnable,
-  removeOldVersions,
   removePlugin,
   setEnabled,
   setInstalled,
@@ -85,8 +84,6 @@ export type InstallerParts = {
   requiresSignature: boolean;
   /** Whether script of plugins runs on the origin of the service. */
   sharesOrigin: boolean;
-  /** How many versions of a plugin are kept. */
-  versionsKept: number;
 };
 
 /** Called with all that an installation widens; throws if the caller may not. */
@@ -157,7 +154,6 @@ export class PluginInstaller {
       allow(manifest.id);
       if (checkSignature(signature, this.#parts.trustedKeys).state === 'wrong') throw refusal([WRONG_SIGNATURE]);
       if (frontend !== null) await storage.moveFrontend(frontend.key, key, frontend.sha256);
-      await this.#removeOldVersions(manifest.id);
       const digests = digestsOf({ sha256: received.sha256, runnable, frontend: info });
       await db.withTransaction(client => storage.share(client, key, digests));
       return await addVersion(db, by, {
@@ -179,12 +175,6 @@ export class PluginInstaller {
     } finally {
       if (frontend !== null) await storage.remove(frontend.key);
     }
-  }
-
-  /** Makes room for an upload. Files that other hosts have belong to no version then, and are removed there as such. */
-  async #removeOldVersions(pluginId: string): Promise<void> {
-    const { db, storage, versionsKept } = this.#parts;
-    for (const key of await removeOldVersions(db, pluginId, versionsKept)) await storage.remove(key);
   }
 
   /**

@@ -143,22 +143,30 @@ export async function addVersion(db: Database, by: Actor, v: NewVersion): Promis
 }
 
 /**
- * Removes all versions of a plugin but the installed one and the `keep` that were uploaded or installed last.
+ * Removes the versions of each plugin but the installed one and the `keep` that were uploaded or installed last.
  *
  * @returns the keys of their modules
  */
-export async function removeOldVersions(db: Database, pluginId: string, keep: number): Promise<string[]> {
+export async function deleteOldVersions(db: Database, keep: number): Promise<string[]> {
   return await db.withTransaction(async client => {
-    // An installation of one of them goes first, or finds that it is gone.
-    const plugin = await lockPlugin(client, pluginId);
-    const { rows } = await client.query<{ wasm_key: string }>(
-      `DELETE FROM plugin_versions WHERE id IN (
-         SELECT id FROM plugin_versions WHERE plugin_id = $1 ORDER BY coalesce(installed_at, uploaded_at) DESC, id DESC
-         OFFSET $2)
-       AND id IS DISTINCT FROM $3 RETURNING wasm_key`,
-      [pluginId, keep, plugin?.installedVersionId ?? null],
+    const { rows: crowded } = await client.query<{ id: string }>(
+      `SELECT plugin_id AS id FROM plugin_versions GROUP BY plugin_id HAVING count(*) > $1 ORDER BY plugin_id`,
+      [keep],
     );
-    return rows.map(r => r.wasm_key);
+    const keys: string[] = [];
+    for (const { id } of crowded) {
+      // An installation of one of them goes first, or finds that it is gone.
+      const plugin = await lockPlugin(client, id);
+      const { rows } = await client.query<{ wasm_key: string }>(
+        `DELETE FROM plugin_versions WHERE id IN (
+           SELECT id FROM plugin_versions WHERE plugin_id = $1 ORDER BY coalesce(installed_at, uploaded_at) DESC, id DESC
+           OFFSET $2)
+         AND id IS DISTINCT FROM $3 RETURNING wasm_key`,
+        [id, keep, plugin?.installedVersionId ?? null],
+      );
+      keys.push(...rows.map(r => r.wasm_key));
+    }
+    return keys;
   });
 }
 

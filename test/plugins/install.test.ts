@@ -4,6 +4,7 @@ import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
 import { RUNNABLE_FORMAT } from '../../src/plugins/gate/rewrite.ts';
 import { openModuleStorage } from '../../src/plugins/module-storage.ts';
+import { removeOldVersions } from '../../src/plugins/old-versions.ts';
 import { removeUninstalled } from '../../src/plugins/uninstalled.ts';
 import { buildExample } from '../support/sdk.ts';
 import { type Json, publicAccess, request, startTestService, TOKEN } from '../support/service.ts';
@@ -297,25 +298,28 @@ t.test('versions are listed, rolled back to, disabled, enabled and uninstalled',
   t.same([...left].sort(), [keys[0], keys[1]].sort(), 'what is too old is gone, what is kept or installed stays');
 });
 
-t.test('of older versions as many are kept as plugins.keep_versions allows, and the installed one', async t => {
-  const s = await startTestService({ BOT_PLUGINS_KEEP_VERSIONS: '2' });
+t.test('of older versions those are kept that were uploaded or installed last, and the installed one', async t => {
+  const s = await startTestService();
   t.teardown(() => s.stop());
-  const keyOf = async (version: string): Promise<string> => {
+  const db = openDatabase(s.databaseUrl, 1, () => {});
+  t.teardown(() => db.close());
+  const remove = () => removeOldVersions(db, openModuleStorage(path.join(s.directory, 'modules')), 2);
+  const upload = async (version: string): Promise<string> => {
     const a = await s.upload(answering(version, { id: 'kept', version }));
     t.equal(a.status, 201, a.text);
     return String(a.json.wasm_key);
   };
   const versions = async (): Promise<unknown> =>
     ((await s.admin('GET', '/plugins/kept/versions')).json.items as Json[]).map(v => v.version);
-  const first = await keyOf('1.0.0');
+  const first = await upload('1.0.0');
   await s.install(answering('2.0.0', { id: 'kept', version: '2.0.0' }));
-  await keyOf('3.0.0');
-  t.same(await versions(), ['3.0.0', '2.0.0', '1.0.0']);
-  await keyOf('4.0.0');
-  await keyOf('5.0.0');
-  t.same(await versions(), ['5.0.0', '4.0.0', '3.0.0', '2.0.0'], 'two, the one before them that runs, and the new one');
+  t.equal(await remove(), 0);
+  for (const version of ['3.0.0', '4.0.0', '5.0.0']) await upload(version);
+  t.same(await versions(), ['5.0.0', '4.0.0', '3.0.0', '2.0.0', '1.0.0']);
+  t.equal(await remove(), 2);
+  t.same(await versions(), ['5.0.0', '4.0.0', '2.0.0'], 'two, and the one before them that runs');
   const files = fs.readdirSync(path.join(s.directory, 'modules'));
-  t.equal(files.length, 8, 'a module and its compiled form for each');
+  t.equal(files.length, 6, 'a module and its compiled form for each');
   t.notOk(files.some(name => name.startsWith(first)));
   t.match(await s.trigger('kept/run'), { status: 200, text: '2.0.0' });
   t.match((await s.admin('POST', '/plugins/kept/rollback', { wasm_key: first })).json, { code: 'validation_failed' });
