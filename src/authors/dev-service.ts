@@ -56,6 +56,8 @@ export type DevOptions = {
   directory: string;
   /** The configuration of the plugin, from `plugin-host.json`. */
   config: Record<string, unknown>;
+  /** Whether its modules are small, so that V8 compiles one whole in a moment. */
+  isSmall: boolean;
   /** More settings of the service, as its environment has them. */
   settings: Record<string, string>;
   progress(text: string): void;
@@ -203,10 +205,18 @@ function compileAhead(_uploaded: string, runnable: string): Promise<null> {
   return Promise.resolve(null);
 }
 
+/** What V8 compiles when, so that a change is live soon. */
+function setCompiler({ isSmall }: DevOptions): void {
+  // What runs for a moment only is not optimised: that takes processors from the change that is being installed.
+  v8.setFlagsFromString('--wasm-tiering-budget=400000000');
+  // V8 compiles a function at its first call, which the first request after a change waits for. All functions of a small
+  // module are compiled while it is stored; for a large one, in Go, that takes longer than those of a request.
+  if (isSmall) v8.setFlagsFromString('--no-wasm-lazy-compilation');
+}
+
 /** Starts the stores and the service. */
 export async function startDevService(options: DevOptions): Promise<DevService> {
-  // V8 would compile each function at its first call, which the first request after a change waits for.
-  v8.setFlagsFromString('--no-wasm-lazy-compilation');
+  setCompiler(options);
   keepInspectThreads();
   const stores = await startStores(options);
   let remembers = true;
@@ -218,7 +228,11 @@ export async function startDevService(options: DevOptions): Promise<DevService> 
     suspects: [],
     pages: null,
     development: {
-      trials: { trialCompile: compileAhead, trialStart, remembersStarts: () => remembers },
+      trials: {
+        trialCompile: options.isSmall ? compileAhead : async () => null,
+        trialStart,
+        remembersStarts: () => remembers,
+      },
       executed: options.executed,
     },
   });

@@ -99,6 +99,7 @@ export async function startDev(folder: string, port: number, say: (text: string)
     settings,
     directory: path.join(project.root, '.plugin-host'),
     config: project.devConfig,
+    isSmall: project.language !== 'go',
     progress: text => say(`[dev] ${text}`),
     executed: (call, outcome) => {
       for (const line of executionLines(call, outcome)) say(line);
