@@ -5808,6 +5808,8 @@ export interface components {
         'min': number;
         'max': number;
       };
+      /** When it was installed last; null for never */
+      'installed_at': string | null;
       /** Id of the plugin, from its manifest */
       'id': string;
       'name': string;

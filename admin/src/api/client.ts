@@ -194,6 +194,7 @@ export const tagOf = ({ response }: { response: Response }): string => response.
  * @param onProgress called with a share from 0 to 1
  */
 export function uploadForm<T>(
+  method: 'POST' | 'PUT',
   path: string,
   form: FormData,
   onProgress: (share: number) => void,
@@ -202,7 +203,7 @@ export function uploadForm<T>(
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     const { proof } = credentials;
-    request.open('POST', path);
+    request.open(method, path);
     if (credentials.setupToken !== '') request.setRequestHeader('Authorization', `Bearer ${credentials.setupToken}`);
     if (proof !== '') request.setRequestHeader('X-Page-Proof', proof);
     request.upload.onprogress = e => onProgress(e.total === 0 ? 0 : e.loaded / e.total);
@@ -212,7 +213,7 @@ export function uploadForm<T>(
       if (request.status < 300) return resolve(read(answer));
       const problem = new ApiProblem(request.status, answer, Number(request.getResponseHeader('retry-after') ?? 0));
       resolved(problem, new Request(new URL(path, location.origin)), proof)
-        .then(() => uploadForm(path, form, onProgress, read))
+        .then(() => uploadForm(method, path, form, onProgress, read))
         .then(resolve, reject);
     };
     request.send(form);

@@ -17,9 +17,11 @@ import { useTranslation } from 'react-i18next';
 import { answered, api } from '../api/client.ts';
 import { isBrokenOff, knowsPasskeys, signWithPasskey } from '../api/passkey.ts';
 import { type Asked, type Question, useQuestion } from '../api/questions.ts';
-import { notifyDone, ProblemAlert } from '../parts/problem.tsx';
+import { notifyDone } from '../parts/problem.tsx';
+import { Refusal } from '../parts/refusal.tsx';
 import { WideningList } from '../parts/widening.tsx';
 import { LoginForm } from '../screens/login.tsx';
+import { useCountdown } from '../screens/use-countdown.ts';
 import { useNewSession, useSecondFactor, useSession } from './session.ts';
 
 /** A question also lies over a dialog whose form asks it. */
@@ -184,6 +186,7 @@ function PasswordAgain({ onCancel, onDone }: { onDone: () => void; onCancel: () 
   const [password, setPassword] = useState('');
   const [error, setError] = useState<unknown>(null);
   const [isSending, setSending] = useState(false);
+  const wait = useCountdown(error);
   const attempt = async (work: () => Promise<unknown>): Promise<void> => {
     setSending(true);
     setError(null);
@@ -231,12 +234,12 @@ function PasswordAgain({ onCancel, onDone }: { onDone: () => void; onCancel: () 
           required
           data-autofocus={!hasPasskey}
         />
-        <ProblemAlert error={error} />
+        <Refusal error={error} wait={wait} />
         <Group justify="flex-end">
           <Button variant="default" onClick={onCancel}>
             {t('common.cancel')}
           </Button>
-          <Button type="submit" loading={isSending}>
+          <Button type="submit" loading={isSending} disabled={wait > 0}>
             {t('questions.passwordGo')}
           </Button>
         </Group>

@@ -15,6 +15,7 @@ import { ProblemAlert } from '../parts/problem.tsx';
 import { bytesText } from '../parts/quantities.ts';
 import { useIsShown } from '../parts/use-is-shown.ts';
 import { useLeaveQuestion } from '../parts/use-leave-question.ts';
+import { DeliverFrontend } from './deliver-frontend.tsx';
 import { takeDropped } from './dropped-files.ts';
 import { InstallForm } from './install-form.tsx';
 import { Installed } from './installed.tsx';
@@ -74,6 +75,7 @@ function Uploaded(props: { id: string; wasmKey: string; step: (typeof STEPS)[num
         ) : (
           <Stack>
             <Review upload={upload} />
+            <DeliverFrontend upload={upload} />
             <Group justify="flex-end">
               <Button onClick={() => go('settings')}>{t('upload.next')}</Button>
             </Group>
@@ -110,7 +112,7 @@ function ChooseFile({ onUploaded }: { onUploaded: (upload: { id: string; wasm_ke
     setShare(0);
     setError(null);
     try {
-      const uploaded = await uploadForm('/api/admin/plugins/upload', form, setShare, namesOf);
+      const uploaded = await uploadForm('POST', '/api/admin/plugins/upload', form, setShare, namesOf);
       saved();
       // One who has left it meanwhile finds the version at its plugin.
       if (isShown()) onUploaded(uploaded);

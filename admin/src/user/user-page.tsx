@@ -108,6 +108,22 @@ function LostProof() {
   );
 }
 
+/** The way to the administration, for those who are logged in there too. */
+function AdminLink() {
+  const { t } = useTranslation();
+  const { data } = useQuery({
+    queryKey: ['admin-check'],
+    queryFn: async () => answered(await api.GET('/api/admin/auth/check')),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  if (data?.authenticated !== true) return null;
+  return (
+    <Anchor href="/admin/" size="sm" mr="xs">
+      {t('user.toAdmin')}
+    </Anchor>
+  );
+}
+
 function Frame({ children, name, title }: { title: string; name: string; children: ReactNode }) {
   const { t } = useTranslation();
   const logOut = async (): Promise<void> => {
@@ -124,6 +140,7 @@ function Frame({ children, name, title }: { title: string; name: string; childre
         <Group justify="space-between" wrap="nowrap">
           <Logo />
           <Group gap={4}>
+            <AdminLink />
             <LanguageButton />
             <ThemeButton />
             <ActionIcon

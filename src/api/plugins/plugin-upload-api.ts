@@ -31,7 +31,7 @@ const notice = z
   .meta({ id: 'UploadNotice' });
 
 export const uploaded = pluginVersion
-  .pick({ wasm_key: true, abi: true, sha256: true, size: true, memory_pages: true })
+  .pick({ wasm_key: true, abi: true, sha256: true, size: true, memory_pages: true, installed_at: true })
   .extend({
     id: z.string().describe('Id of the plugin, from its manifest'),
     name: z.string(),
@@ -188,6 +188,7 @@ export async function reviewJson({ db, installer, registry, schema }: PluginsApi
     new_permissions: installed === undefined ? [] : version.permissions.filter(p => !installed.permissions.includes(p)),
     widens: await installer.previewWidening(version),
     installed_version: installed?.version ?? null,
+    installed_at: version.installedAt,
     is_installed: installed?.sha256 === version.sha256 && installed.frontend?.sha256 === version.frontend?.sha256,
     frontend: frontendJson(version),
     signature: signatureJson(installer.signer(version)),

@@ -23,6 +23,8 @@ t.test('a user with a session makes and revokes tokens, ends sessions, and logs 
   await open('/account/');
   await page.getByRole('heading', { name: 'Your account' }).waitFor();
   await page.getByText('No token yet').waitFor();
+  const toAdmin = page.getByRole('link', { name: 'Administration' });
+  t.equal(await toAdmin.getAttribute('href'), '/admin/', 'an administrator finds the way back');
   await page.getByLabel('Name').fill('timetable bot');
   await page.getByRole('button', { name: 'Make a token' }).click();
   const dialog = page.getByRole('dialog', { name: 'The token “timetable bot”' });

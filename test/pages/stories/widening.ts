@@ -2,6 +2,7 @@ import t from 'tap';
 import { startAdminBrowser } from '../../support/admin-browser.ts';
 import type { TestService } from '../../support/service.ts';
 import { watPlugin } from '../../support/wat.ts';
+import { rawZip } from '../../support/zip.ts';
 
 /** What an upgrade opens is shown in the review, and asked before it is done (docs/access.md "What an installation widens"). */
 const module = (version: string, names: string[]): Uint8Array =>
@@ -58,6 +59,16 @@ for (const [language, words] of [
     t.same(await axe(), [], 'review');
     if (process.env.PICTURES !== undefined)
       await page.screenshot({ path: `${process.env.PICTURES}/review-${language}.png`, fullPage: true });
+    if (language === 'en-GB') {
+      await page.getByText('This version brings no web pages.').waitFor();
+      const pages = (buffer: Buffer) =>
+        page.setInputFiles('main input[type=file]', { name: 'pages.zip', mimeType: 'application/zip', buffer });
+      await pages(Buffer.from('no archive'));
+      await page.getByText('it is no ZIP file that can be read').first().waitFor();
+      await pages(rawZip([{ name: 'index.html', data: Buffer.from('<h1>Marks</h1>') }]));
+      await page.getByText('Files: 1, 14 B').waitFor();
+      await page.getByRole('button', { name: 'Replace them (.zip)' }).waitFor();
+    }
     await page.getByRole('button', { name: words.setUp, exact: true }).click();
     await page.getByRole('button', { name: words.upgrade, exact: true }).click();
     const question = page.getByRole('dialog');
