@@ -25,6 +25,9 @@ const isObject = (value: unknown): value is Record<string, unknown> => typeof va
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 
+/** What was not done because it was not confirmed; its words say what that is. */
+export class NotConfirmed extends Error {}
+
 /** A refusal of the service (docs/api.md "Errors"), or `unreachable` when no answer came. */
 export class ApiProblem extends Error {
   override readonly name = 'ApiProblem';

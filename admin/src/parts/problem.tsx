@@ -3,7 +3,7 @@ import { notifications } from '@mantine/notifications';
 import { IconAlertTriangle } from '@tabler/icons-react';
 import i18next from 'i18next';
 import { useTranslation } from 'react-i18next';
-import { ApiProblem } from '../api/problem.ts';
+import { ApiProblem, NotConfirmed } from '../api/problem.ts';
 import { currentLanguage } from '../texts/index.ts';
 import { Refusals } from './findings.tsx';
 import { placeText } from './place-text.ts';
@@ -28,6 +28,10 @@ function ownText(error: ApiProblem): string | null {
 
 /** Whether it asked for a login. */
 const isLoggedOut = ({ code }: ApiProblem): boolean => code === 'unauthorized' || code === 'page_proof_required';
+
+/** Whether a question other than a login was cancelled: what was asked is not done, and nothing has failed. */
+const isCancelled = (error: unknown): boolean =>
+  error instanceof NotConfirmed || (error instanceof ApiProblem && error.isDeclined && !isLoggedOut(error));
 
 /** What a failure says to people. */
 export function problemText(error: unknown): string {
@@ -60,6 +64,12 @@ function ServiceWords({ error }: { error: unknown }) {
 export function ProblemAlert({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
   const { t } = useTranslation();
   if (error === null || error === undefined) return null;
+  if (isCancelled(error))
+    return (
+      <Text size="sm" c="dimmed" role="status">
+        {problemText(error)}
+      </Text>
+    );
   const findings = error instanceof ApiProblem ? error.findings : [];
   // What is wrong with a module is said by its findings.
   const places = error instanceof ApiProblem && findings.length === 0 ? error.places : [];
@@ -100,7 +110,7 @@ export function ProblemAlert({ error, onRetry }: { error: unknown; onRetry?: () 
 
 /** Shows a failure of an action that has no place of its own in the page. It says nothing when a question other than a login was cancelled. */
 export function notifyProblem(error: unknown): void {
-  if (error instanceof ApiProblem && error.isDeclined && !isLoggedOut(error)) return;
+  if (isCancelled(error)) return;
   const requestId = error instanceof ApiProblem ? error.requestId : '';
   const findings = error instanceof ApiProblem ? error.findings : [];
   const places = error instanceof ApiProblem && findings.length === 0 ? error.places : [];

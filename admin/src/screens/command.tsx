@@ -4,6 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useParams } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas, tagOf } from '../api/client.ts';
+import { NotConfirmed } from '../api/problem.ts';
 import { confirmed } from '../api/questions.ts';
 import { May } from '../app/may.tsx';
 import { DraftBar } from '../parts/draft-bar.tsx';
@@ -42,7 +43,8 @@ export default function CommandScreen() {
       text: t('command.openText', { name }),
       action: t('command.openGo'),
     };
-    if (isOpened && !(await confirmed({ ...question, isDangerous: true }))) throw new Error(t('command.notSaved'));
+    if (isOpened && !(await confirmed({ ...question, isDangerous: true })))
+      throw new NotConfirmed(t('command.notSaved'));
   };
   const at = (tag: string) => ({ path, header: { 'If-Match': tag } });
   return (

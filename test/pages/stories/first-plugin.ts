@@ -72,7 +72,7 @@ t.test('setup, upload, review, installation, first call, policy, rollback, logou
   t.match(await question.textContent(), '/api/triggers/http/guestbook/entries');
   await question.getByRole('button', { name: 'Cancel' }).last().click();
   t.equal((await s.trigger('guestbook/entries')).status, 404, 'cancelled: nothing is installed');
-  await page.getByRole('alert').getByText('This was not done, because it was not confirmed.').waitFor();
+  await page.getByRole('status').getByText('This was not done, because it was not confirmed.').waitFor();
   await page.getByRole('button', { name: 'Install', exact: true }).click();
   await page.getByRole('button', { name: 'Open it to every caller' }).click();
   await page.getByText('Guestbook 1.0.0 runs').waitFor();
