@@ -6,11 +6,12 @@ import { fileURLToPath } from 'node:url';
 import { withCustomSection } from '../../src/abi/custom-section.ts';
 import { findOptional, missingPackage } from '../../src/base/optional-package.ts';
 import { parseManifest } from '../../src/plugins/manifest.ts';
+import { manifestPlace } from '../../src/plugins/manifest-place.ts';
 import { missingRequirements, type Source } from '../source-warnings.ts';
 import { BRIDGED, numberOf, SPECIAL_FUNCTIONS } from './engine/glue.ts';
 import { linkPlugin } from './engine/link-plugin.ts';
 import { positionsOf, readMappings } from './engine/positions-of.ts';
-import { type Asked, runStart } from './engine/run-engine.ts';
+import { type Asked, NO_PLUGIN, runStart } from './engine/run-engine.ts';
 import { readEngine } from './engine/stored-engine.ts';
 import { adviceFor } from './kit/missing-names.ts';
 
@@ -49,8 +50,17 @@ function hostFunctions(): string {
 
 /** What a program for Node imports, also without the prefix `node:`. */
 const NODE_MODULE = new RegExp(`^(node:.*|(${builtinModules.map(name => name.replaceAll('/', '\\/')).join('|')}))$`);
-const absent = (name: string): string =>
-  `"${name}" is a module of Node; a plugin has the language and the kit, not Node's API`;
+/** What a plugin does instead of what modules of Node are for. */
+const INSTEAD: ReadonlyArray<[modules: RegExp, advice: string]> = [
+  [/^fs(\/|$)/, '; use ctx.FileRead and ctx.FileStore, or the key-value store'],
+  [/^(https?|http2|net|tls|dns)(\/|$)/, '; use ctx.HTTPRequest'],
+  [/^crypto$/, '; crypto.getRandomValues is there without an import'],
+  [/^(child_process|worker_threads|cluster)$/, '; an execution is one thread'],
+];
+const absent = (name: string): string => {
+  const advice = INSTEAD.find(([modules]) => modules.test(name.replace(/^node:/, '')))?.[1] ?? '';
+  return `"${name}" is a module of Node; a plugin has the language and the kit, not Node's API${advice}`;
+};
 /** Says that a name is being looked up among packages. */
 const LOOKED_UP = 'looked up';
 
@@ -189,10 +199,13 @@ export async function buildPlugin(input: string): Promise<BuiltPlugin> {
   const { asked, failure, manifest, stack } = runStart(engine, names, code, positions);
   if (failure !== null) {
     const places = authorPlaces(stack, named).map(place => `\n    at ${place}`);
+    if (failure === NO_PLUGIN)
+      throw new BuildError(`${path.basename(input)}: ${NO_PLUGIN}: call definePlugin({...}) at its top level`);
     throw new BuildError(`the top level failed: ${failure}${adviceFor(failure)}${places.join('')}`);
   }
   const read = parseManifest(manifest);
-  if (!read.ok) throw new BuildError(read.errors.map(e => `manifest ${e.pointer || '/'}: ${e.message}`).join('\n'));
+  if (!read.ok)
+    throw new BuildError(read.errors.map(e => `${manifestPlace(e.pointer, manifest)}: ${e.message}`).join('\n'));
   const permissions = new Set<string>(read.manifest.requirements.map(r => r.kind));
   const linked = linkPlugin(engine, permissions, new TextEncoder().encode(code), positions);
   const module = withCustomSection(linked, 'plugin.manifest', new TextEncoder().encode(manifest));

@@ -69,6 +69,7 @@ export type DevService = {
   port: number;
   db: Database;
   service: Service;
+  earlier: string | null;
   /** What credentials begin with. */
   prefixes: { userToken: string; serviceKey: string };
   /**
@@ -205,6 +206,15 @@ function compileAhead(_uploaded: string, runnable: string): Promise<null> {
   return Promise.resolve(null);
 }
 
+/** What the run before has left installed. */
+async function findEarlier(db: Database): Promise<string | null> {
+  const { rows } = await db.query<{ text: string }>(
+    `SELECT p.id || ' ' || v.version AS text FROM plugins p JOIN plugin_versions v ON v.id = p.installed_version_id
+     ORDER BY v.installed_at DESC LIMIT 1`,
+  );
+  return rows[0]?.text ?? null;
+}
+
 /** What V8 compiles when, so that a change is live soon. */
 function setCompiler({ isSmall }: DevOptions): void {
   // What runs for a moment only is not optimised: that takes processors from the change that is being installed.
@@ -264,6 +274,7 @@ export async function startDevService(options: DevOptions): Promise<DevService> 
     port: service.server.port,
     db,
     service,
+    earlier: await findEarlier(db),
     prefixes: { userToken: v['admin.user_token_prefix'], serviceKey: v['admin.service_key_prefix'] },
     async install(built) {
       remembers = false;

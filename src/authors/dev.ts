@@ -3,7 +3,7 @@ import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
 import type { HostCall } from '../host/host-functions.ts';
 import type { Manifest } from '../plugins/manifest.ts';
 import { endBuilds } from '../projects/build-project.ts';
-import { readProject } from '../projects/project.ts';
+import { type Project, readProject } from '../projects/project.ts';
 import { assertPortIsFree, DEV_PORT, DevPrincipals, type Front, startFront } from './dev-front.ts';
 import { DevMessages, type ReceivedMessage } from './dev-messages.ts';
 import { startDevService } from './dev-service.ts';
@@ -45,26 +45,35 @@ const messageLines = ({ file, text, to }: ReceivedMessage): string[] => [
 ];
 
 /** Commands that work, for each trigger. */
-function callLines({ id, triggers }: Manifest, base: string): string[] {
+function callLines({ id, triggers }: Manifest, base: string, userFor: (policy: string) => number): string[] {
   const { port } = new URL(base);
   const where = port === String(DEV_PORT) ? '' : ` --port ${port}`;
   return triggers.flatMap(t => {
-    if (t.type !== 'http') return [`  plugin-host plugin message "/${t.name}" --as user:7${where}`];
+    if (t.type !== 'http') return [`  plugin-host plugin message "/${t.name}" --as user:${userFor('')}${where}`];
     const method = t.methods[0] === 'GET' ? '' : `-X ${t.methods[0]} `;
-    const { service_keys: keys = false, users = false } = t.access ?? {};
-    const who = users || keys ? `-H 'X-Dev-Principal: ${users ? 'user:7' : 'service:1'}' ` : '';
+    const { policy = '', service_keys: keys = false, users = false } = t.access ?? {};
+    const who = users || keys ? `-H 'X-Dev-Principal: ${users ? `user:${userFor(policy)}` : 'service:1'}' ` : '';
     return [`  curl ${method}${who}${base}/api/triggers/http/${id}${t.path.replace(/:([^/]+)/g, '$1')}`];
   });
+}
+
+/** A user of `plugin-host.json` with a role that a policy names; 7 where there is none. */
+function userWithRole(users: Project['devUsers'], policy: string): number {
+  const named = new Set([...policy.matchAll(/["']([^"']+)["']/g)].map(found => found[1]));
+  const [id = 7] = [...users].find(([, user]) => user.roles.some(role => named.has(role))) ?? [];
+  return id;
 }
 
 /** Shows how triggers are called that were not there before. */
 class ShownCalls {
   readonly #say: (text: string) => void;
+  readonly #users: Project['devUsers'];
   #base: string | null = null;
   #shown: string[] = [];
 
-  constructor(say: (text: string) => void) {
+  constructor(say: (text: string) => void, users: Project['devUsers']) {
     this.#say = say;
+    this.#users = users;
   }
 
   /** From now on the author knows the address. */
@@ -75,7 +84,7 @@ class ShownCalls {
 
   show(manifest: Manifest | null): void {
     if (this.#base === null || manifest === null) return;
-    const lines = callLines(manifest, this.#base);
+    const lines = callLines(manifest, this.#base, policy => userWithRole(this.#users, policy));
     for (const line of lines) if (!this.#shown.includes(line)) this.#say(line);
     this.#shown = lines;
   }
@@ -96,7 +105,8 @@ export async function startDev(folder: string, port: number, say: (text: string)
   });
   const settings = await messages.messenger.start();
   const service = await startDevService({
-    settings,
+    // Addresses of files and pages are those that the author calls.
+    settings: port === 0 ? settings : { ...settings, BOT_HTTP_PUBLIC_URL: `http://127.0.0.1:${port}` },
     directory: path.join(project.root, '.plugin-host'),
     config: project.devConfig,
     isSmall: project.language !== 'go',
@@ -105,7 +115,7 @@ export async function startDev(folder: string, port: number, say: (text: string)
       for (const line of executionLines(call, outcome)) say(line);
     },
   });
-  const calls = new ShownCalls(say);
+  const calls = new ShownCalls(say, project.devUsers);
   const swapper = new Swapper(project, service, say, () => calls.show(swapper.manifest));
   const principals = new DevPrincipals(
     service.db,

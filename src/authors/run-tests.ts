@@ -5,7 +5,9 @@ import { fileURLToPath } from 'node:url';
 import { hasTests, testPlugin } from '../../sdk/go/build.ts';
 import { OperatorError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
+import { buildModule, endBuilds } from '../projects/build-project.ts';
 import type { Project } from '../projects/project.ts';
+import { checkTypes } from './check-types.ts';
 
 const HOOKS = new URL(`./test-hooks${path.extname(import.meta.filename)}`, import.meta.url);
 const MAIN = fileURLToPath(new URL(`../main${path.extname(import.meta.filename)}`, import.meta.url));
@@ -21,13 +23,16 @@ function testFiles(root: string): string[] {
     .sort();
 }
 
+/** Whether the name is that of a test. */
+export const isTestFile = (file: string): boolean => FILE.test(file) || GO_FILE.test(file);
+
 /** @throws OperatorError for what is no test file of a plugin */
 function checkTestFile(root: string, file: string): void {
   if (!fs.existsSync(path.resolve(root, file)))
     throw new OperatorError(
       `there is no ${path.join(root, file)}: test files are named as seen from the plugin's folder`,
     );
-  if (!FILE.test(file) && !GO_FILE.test(file))
+  if (!isTestFile(file))
     throw new OperatorError(`${file} is no test: the name of one ends with .test.ts, .http or _test.go`);
 }
 
@@ -38,10 +43,17 @@ const served = (): string[] => [process.execPath, ...FLAGS, MAIN, 'plugin', 'tes
  * Runs the tests of a plugin with Node's own runner, and with that of Go, which write what they say.
  *
  * @param only names of files to run; all without it
+ * @param say tells of types that do not fit, which stop no test
  * @returns with what the command ends: 0 when all have passed
- * @throws OperatorError when there are none, or one that is named is no test
+ * @throws OperatorError when there are none, or one that is named is no test; SourceMistakes when the
+ *   plugin does not build
  */
-export async function runTests({ language, root }: Project, only: readonly string[]): Promise<number> {
+export async function runTests(
+  project: Project,
+  only: readonly string[],
+  say: (text: string) => void,
+): Promise<number> {
+  const { language, root } = project;
   for (const file of only) checkTestFile(root, file);
   const isGo = (file: string): boolean => GO_FILE.test(file);
   const files = only.length > 0 ? only.filter(file => !isGo(file)) : testFiles(root);
@@ -51,7 +63,12 @@ export async function runTests({ language, root }: Project, only: readonly strin
     throw new OperatorError(
       `${root} has no tests: write test/plugin.http, or test/plugin.test.ts with testHost of "plugin-host/test"`,
     );
+  // What does not build is said once, and not by each test.
+  await buildModule(project);
+  await endBuilds();
+  const types = checkTypes(project);
   const code = files.length === 0 ? 0 : await runNode(root, files);
+  for (const mistake of await types) say(`types: ${mistake}`);
   return code === 0 && hasGoTests ? await testPlugin(root, goFiles, served()) : code;
 }
 

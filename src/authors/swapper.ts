@@ -26,6 +26,8 @@ export type Target = {
    * @throws Error with what is wrong
    */
   install(built: BuiltModule): Promise<readonly ShownFinding[]>;
+  /** What an earlier run has left installed, like `hello 1.0.0`; null for nothing. */
+  readonly earlier?: string | null;
   /** Does what a change need not wait for, once the files have rested. @returns what was found only now */
   settle?(built: BuiltModule): Promise<readonly ShownFinding[]>;
 };
@@ -127,14 +129,20 @@ export class Swapper {
         this.#say(`  ${line}`);
       this.#isLive();
     } catch (error) {
-      const before = this.manifest === null ? '' : '; the version before goes on';
-      this.#say(`${failed}${before}:\n${messageOf(error)}`);
+      this.#say(`${failed}${this.#goesOn()}:\n${messageOf(error)}`);
       if (!(error instanceof OperatorError)) this.#say(error instanceof Error ? (error.stack ?? '') : '');
     }
     // A type that does not fit stops no plugin; it is shown as soon as it is known.
     void checkTypes(this.#project).then(mistakes => {
       for (const line of mistakes) this.#say(`types: ${line}`);
     });
+  }
+
+  /** What answers although the present sources do not. */
+  #goesOn(): string {
+    if (this.manifest !== null) return '; the version before goes on';
+    const { earlier = null } = this.#service;
+    return earlier === null ? '' : `; ${earlier} goes on, which was installed before`;
   }
 
   /** Lets the target finish with what is installed. */

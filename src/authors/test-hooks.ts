@@ -9,6 +9,9 @@ import { fileURLToPath } from 'node:url';
 const here = (name: string): string =>
   new URL(`./${name}${import.meta.filename.slice(import.meta.filename.lastIndexOf('.'))}`, import.meta.url).href;
 
+// Each sandbox of a test has threads, whose output goes here.
+for (const stream of [process.stdout, process.stderr]) stream.setMaxListeners(0);
+
 registerHooks({
   resolve: (specifier, context, next) =>
     specifier === 'plugin-host/test' ? { url: here('test-host'), shortCircuit: true } : next(specifier, context),

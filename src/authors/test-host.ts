@@ -56,7 +56,7 @@ export type HTTPAnswer = Ended & {
   headers: Record<string, string>;
   text: string;
   bytes: Uint8Array;
-  /** The body as JSON; null when it is none. */
+  /** The body as JSON; null when it is none. Reading that of an execution that failed throws why it failed. */
   json: unknown;
 };
 
@@ -77,6 +77,21 @@ function headersOf(flat: string): Record<string, string> {
   const headers: Record<string, string> = {};
   for (let k = 0; k + 1 < parts.length; k += 2) headers[(parts[k] ?? '').toLowerCase()] = parts[k + 1] ?? '';
   return headers;
+}
+
+/**
+ * JSON of an execution. Of one that failed there is none: reading it throws why it failed, which a test that fails shows then.
+ *
+ * @param name of the member of the answer that has it
+ */
+function withJson<A extends Ended, N extends string>(answer: A, name: N, text: string): A & Record<N, unknown> {
+  const { failure, outcome } = answer;
+  const get = (): unknown => {
+    if (outcome !== 'ok') throw new Error(`the execution failed (${outcome})${failure === '' ? '' : `: ${failure}`}`);
+    return jsonOf(text);
+  };
+  // Whoever prints the answer of an execution that failed gets the rest of it.
+  return Object.defineProperty(answer, name, { get, enumerable: outcome === 'ok' }) as A & Record<N, unknown>;
 }
 
 const endedOf = ({ failure, kind, log, runMs }: ExecutionOutcome): Ended => ({
@@ -232,7 +247,8 @@ export class TestHost {
     const body = Buffer.from(outcome.body);
     const status = outcome.status || (STATUS[outcome.kind] ?? 502);
     const text = body.toString();
-    return { ...endedOf(outcome), status, headers: headersOf(outcome.headers), text, bytes: body, json: jsonOf(text) };
+    const answer = { ...endedOf(outcome), status, headers: headersOf(outcome.headers), text, bytes: body };
+    return withJson(answer, 'json', text);
   }
 
   /** Sends a command, like `/menu tomorrow`. @returns what the plugin replied */
@@ -267,7 +283,7 @@ export class TestHost {
     const bytes = value instanceof Uint8Array ? value : Buffer.from(JSON.stringify(value));
     const outcome = await this.#run('call', JSON.stringify(event), bytes, options);
     const output = Buffer.from(outcome.output);
-    return { ...endedOf(outcome), bytes: output, value: jsonOf(output.toString()) };
+    return withJson({ ...endedOf(outcome), bytes: output }, 'value', output.toString());
   }
 
   async #run(

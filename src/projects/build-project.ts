@@ -8,6 +8,7 @@ import { ThreadEnded, WorkerTask } from '../base/worker-task.ts';
 import type { Finding } from '../plugins/finding.ts';
 import { inspectModule, UNDECLARED } from '../plugins/inspect.ts';
 import { type Manifest, parseManifest, permissionsOf } from '../plugins/manifest.ts';
+import { manifestPlace } from '../plugins/manifest-place.ts';
 import type { BuildAnswer, BuildOrder } from './build-thread.ts';
 import type { Project } from './project.ts';
 import { suggestedPolicyMistakes } from './suggested-policies.ts';
@@ -93,9 +94,12 @@ export async function buildModule({ entry, frontend, language }: Project): Promi
   const { module, warnings } = answer;
   const [section] = customSections(module, 'plugin.manifest');
   if (section === undefined) throw new Error('bug: the build has embedded no manifest');
-  const read = parseManifest(Buffer.from(section.content).toString());
+  const text = Buffer.from(section.content).toString();
+  const read = parseManifest(text);
   if (!read.ok)
-    throw new SourceMistakes(read.errors.map(e => `refusal: manifest ${e.pointer || '/'}: ${e.message}`).join('\n'));
+    throw new SourceMistakes(
+      read.errors.map(e => `refusal: ${manifestPlace(e.pointer, text)}: ${e.message}`).join('\n'),
+    );
   const wrong = suggestedPolicyMistakes(read.manifest);
   if (wrong.length > 0) throw new SourceMistakes(wrong.map(line => `refusal: ${line}`).join('\n'));
   const packed = frontend === null ? null : await packedFrontend(frontend);

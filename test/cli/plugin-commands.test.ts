@@ -99,7 +99,7 @@ t.test('upload and install say who may call, and what the author suggests instea
   const installed = await run(['install', 'suggests', key, '--accept-suggested-access', '--accept-public']);
   t.match(installed.out, /trigger book: for users, with the policy has_role\("tutor"\)\n/);
   t.match(installed.out, /trigger see: for every caller, without a login\n/);
-  t.match((await run(['upload', file])).out, /is uploaded; it is what is installed\n/);
+  t.match((await run(['upload', file])).out, /is uploaded; it is what is installed already\n/);
 });
 
 t.test('what cannot be done ends with 1 and one line that says why', async t => {

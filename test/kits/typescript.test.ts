@@ -33,9 +33,12 @@ const MISTAKES: Record<string, { files: Record<string, string>; says: RegExp }> 
   },
   'a module of Node': {
     files: { 'index.ts': "import fs from 'node:fs';\nfs.readFileSync('a');\n" },
-    says: /^index\.ts:1:\d+: "node:fs" is a module of Node; a plugin has the language and the kit/,
+    says: /^index\.ts:1:\d+: "node:fs" is a module of Node; a plugin has the language and the kit, not Node's API; use ctx\.FileRead/,
   },
-  'no plugin': { files: { 'index.ts': 'export {};\n' }, says: /call definePlugin\(\{\.\.\.\}\) at the top level/ },
+  'no plugin': {
+    files: { 'index.ts': 'export {};\n' },
+    says: /^index\.ts: no plugin is defined: call definePlugin\(\{\.\.\.\}\) at its top level$/,
+  },
   'two plugins': {
     files: { 'index.ts': `${plugin('() => {}')}definePlugin({ ID: 'b', Name: 'B', Version: '1', Triggers: [] });\n` },
     says: /definePlugin is called twice/,
@@ -75,7 +78,7 @@ const MISTAKES: Record<string, { files: Record<string, string>; says: RegExp }> 
   },
   'a wrong path and an unknown id': {
     files: { 'index.ts': plugin('() => {}').replace("'/go'", "'go'").replace("'small'", "'Small One'") },
-    says: /^manifest \/id: .*\nmanifest \/triggers\/0\/path: .*; a path like \/profile/,
+    says: /^manifest \/id: .*\ntrigger "go", path: .*; a path like \/profile/,
   },
 };
 

@@ -98,11 +98,11 @@ for (const [language, wrong] of Object.entries(KITS)) {
     await t.rejects(build(...wrong.twice), /the name "greet" is used twice: rename one of the triggers/);
     await t.rejects(
       build(/(["'])\/greet\/:name["']/, '$1greet$1'),
-      /\/path: "greet" does not begin with \/; a path like \/profile/,
+      /trigger "greet", path: "greet" does not begin with \/; a path like \/profile/,
     );
     await t.rejects(
       build(/(["'])\/greet\/:name["']/, '$1/greet/:name/:name$1'),
-      /\/path: \/greet\/:name\/:name has the parameter :name twice: rename one/,
+      /trigger "greet", path: \/greet\/:name\/:name has the parameter :name twice: rename one/,
     );
     await t.rejects(build(...wrong.mistake), wrong.place);
     await t.rejects(build(...wrong.declares), /declares? nothing|no manifest|no plugin|Register|definePlugin|plugin!/);

@@ -8,6 +8,7 @@ import { ClearFilters } from '../parts/clear-filters.tsx';
 import { Doctor } from '../parts/doctor.tsx';
 import { Download } from '../parts/download.tsx';
 import { Empty } from '../parts/empty.tsx';
+import { FilterFold } from '../parts/filter-fold.tsx';
 import { FilterText } from '../parts/filter-text.tsx';
 import { KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
 import { Page } from '../parts/page.tsx';
@@ -82,7 +83,7 @@ export default function Audit() {
             icon={IconListDetails}
             title={t('audit.emptyTitle')}
             text={t(isFiltered ? 'audit.emptyFilter' : 'audit.empty')}
-            action={<ClearFilters of={['action', 'actor', 'object_type', 'object_id', 'since', 'until']} />}
+            action={<ClearFilters of={FILTERS} />}
           />
         }
       />
@@ -102,60 +103,64 @@ export default function Audit() {
   );
 }
 
+const FILTERS = ['action', 'actor', 'object_type', 'object_id', 'since', 'until'] as const;
+
 function Filters({ actor }: { actor: number | null }) {
   const { t } = useTranslation();
   const actionText = useActionText();
   const [search, setSearch] = useSearchState();
   const { action, object_id, object_type } = search;
   return (
-    <Group align="flex-end">
-      <Select
-        label={t('audit.what')}
-        data={AUDIT_ACTIONS.map(a => ({ value: a, label: actionText(a) }))}
-        value={AUDIT_ACTIONS.find(a => a === action) ?? null}
-        onChange={a => setSearch({ action: a ?? undefined })}
-        placeholder={t('common.all')}
-        searchable
-        clearable
-        clearButtonProps={{ 'aria-label': t('common.clear') }}
-        nothingFoundMessage={t('common.nothingFound')}
-        w={{ base: '100%', xs: 260 }}
-      />
-      <Box w={{ base: '100%', xs: 240 }}>
-        <UserPicker
-          label={t('audit.who')}
-          value={actor}
-          onChange={user => setSearch({ actor: user === null ? undefined : String(user) })}
+    <FilterFold count={FILTERS.filter(name => search[name] !== undefined).length}>
+      <Group align="flex-end">
+        <Select
+          label={t('audit.what')}
+          data={AUDIT_ACTIONS.map(a => ({ value: a, label: actionText(a) }))}
+          value={AUDIT_ACTIONS.find(a => a === action) ?? null}
+          onChange={a => setSearch({ action: a ?? undefined })}
+          placeholder={t('common.all')}
+          searchable
+          clearable
+          clearButtonProps={{ 'aria-label': t('common.clear') }}
+          nothingFoundMessage={t('common.nothingFound')}
+          w={{ base: '100%', xs: 260 }}
         />
-      </Box>
-      <Select
-        label={t('audit.objectLabel')}
-        data={OBJECT_TYPES.map(o => ({ value: o, label: t(`audit.object.${o}`) }))}
-        value={OBJECT_TYPES.find(o => o === object_type) ?? null}
-        onChange={o => setSearch({ object_type: o ?? undefined })}
-        placeholder={t('common.all')}
-        clearable
-        clearButtonProps={{ 'aria-label': t('common.clear') }}
-        w={{ base: '100%', xs: 180 }}
-      />
-      <FilterText
-        label={t('audit.objectId')}
-        placeholder={t('audit.objectIdPlaceholder')}
-        value={object_id}
-        onChange={to => setSearch({ object_id: to })}
-        width={180}
-      />
-      {(['since', 'until'] as const).map(name => (
-        <TextInput
-          key={name}
-          type="date"
-          label={t(`audit.${name}`)}
-          value={search[name] ?? ''}
-          onChange={e => setSearch({ [name]: e.currentTarget.value === '' ? undefined : e.currentTarget.value })}
-          w={{ base: '100%', xs: 160 }}
+        <Box w={{ base: '100%', xs: 240 }}>
+          <UserPicker
+            label={t('audit.who')}
+            value={actor}
+            onChange={user => setSearch({ actor: user === null ? undefined : String(user) })}
+          />
+        </Box>
+        <Select
+          label={t('audit.objectLabel')}
+          data={OBJECT_TYPES.map(o => ({ value: o, label: t(`audit.object.${o}`) }))}
+          value={OBJECT_TYPES.find(o => o === object_type) ?? null}
+          onChange={o => setSearch({ object_type: o ?? undefined })}
+          placeholder={t('common.all')}
+          clearable
+          clearButtonProps={{ 'aria-label': t('common.clear') }}
+          w={{ base: '100%', xs: 180 }}
         />
-      ))}
-    </Group>
+        <FilterText
+          label={t('audit.objectId')}
+          placeholder={t('audit.objectIdPlaceholder')}
+          value={object_id}
+          onChange={to => setSearch({ object_id: to })}
+          width={180}
+        />
+        {(['since', 'until'] as const).map(name => (
+          <TextInput
+            key={name}
+            type="date"
+            label={t(`audit.${name}`)}
+            value={search[name] ?? ''}
+            onChange={e => setSearch({ [name]: e.currentTarget.value === '' ? undefined : e.currentTarget.value })}
+            w={{ base: '100%', xs: 160 }}
+          />
+        ))}
+      </Group>
+    </FilterFold>
   );
 }
 

@@ -9,6 +9,7 @@ import { type SearchState, useSearchState } from '../app/use-search-state.ts';
 import { Caller } from '../parts/caller.tsx';
 import { ClearFilters } from '../parts/clear-filters.tsx';
 import { Empty } from '../parts/empty.tsx';
+import { FilterFold } from '../parts/filter-fold.tsx';
 import { FilterText } from '../parts/filter-text.tsx';
 import { type Column, KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
 import { LinkAnchor } from '../parts/links.tsx';
@@ -179,58 +180,60 @@ function Filters({ isLive, plugin }: { plugin: string | null; isLive: boolean })
   const { t } = useTranslation();
   const [search, setSearch] = useSearchState();
   return (
-    <Group mb="md" align="flex-end">
-      {plugin === null && (
-        <Box w={{ base: '100%', xs: 200 }}>
-          <PluginPicker
-            label={t('activity.plugin')}
-            placeholder={t('common.all')}
-            value={search.plugin ?? null}
-            onChange={to => setSearch({ plugin: to ?? undefined, trigger: undefined })}
-          />
-        </Box>
-      )}
-      <Select
-        label={t('executions.outcome')}
-        data={OUTCOMES.map(o => ({ value: o, label: t(`outcome.${o}`) }))}
-        value={outcomeOf(search) ?? null}
-        onChange={o => setSearch({ outcome: o ?? undefined })}
-        placeholder={t('common.all')}
-        clearable
-        clearButtonProps={{ 'aria-label': t('common.clear') }}
-        w={{ base: '100%', xs: 210 }}
-      />
-      <TriggerFilter plugin={plugin ?? search.plugin} />
-      <FilterText
-        label={t('executions.caller')}
-        placeholder="user:7"
-        value={search.principal}
-        onChange={principal => setSearch({ principal })}
-        width={130}
-      />
-      {!isLive && (
-        <>
-          <FilterText
-            label={t('executions.requestOrTrace')}
-            value={search.id}
-            onChange={id => setSearch({ id })}
-            width={190}
-          />
-          <TimeFilter name="since" />
-          <TimeFilter name="until" />
-        </>
-      )}
-      <Switch
-        label={t('executions.live')}
-        checked={isLive}
-        onChange={e => {
-          const live = e.currentTarget.checked ? '1' : undefined;
-          // A stream has what comes: times and single requests have no part in it.
-          setSearch({ live, id: undefined, since: undefined, until: undefined });
-        }}
-        mb={8}
-      />
-    </Group>
+    <FilterFold count={FILTERS.filter(name => search[name] !== undefined).length}>
+      <Group mb="md" align="flex-end">
+        {plugin === null && (
+          <Box w={{ base: '100%', xs: 200 }}>
+            <PluginPicker
+              label={t('activity.plugin')}
+              placeholder={t('common.all')}
+              value={search.plugin ?? null}
+              onChange={to => setSearch({ plugin: to ?? undefined, trigger: undefined })}
+            />
+          </Box>
+        )}
+        <Select
+          label={t('executions.outcome')}
+          data={OUTCOMES.map(o => ({ value: o, label: t(`outcome.${o}`) }))}
+          value={outcomeOf(search) ?? null}
+          onChange={o => setSearch({ outcome: o ?? undefined })}
+          placeholder={t('common.all')}
+          clearable
+          clearButtonProps={{ 'aria-label': t('common.clear') }}
+          w={{ base: '100%', xs: 210 }}
+        />
+        <TriggerFilter plugin={plugin ?? search.plugin} />
+        <FilterText
+          label={t('executions.caller')}
+          placeholder="user:7"
+          value={search.principal}
+          onChange={principal => setSearch({ principal })}
+          width={130}
+        />
+        {!isLive && (
+          <>
+            <FilterText
+              label={t('executions.requestOrTrace')}
+              value={search.id}
+              onChange={id => setSearch({ id })}
+              width={190}
+            />
+            <TimeFilter name="since" />
+            <TimeFilter name="until" />
+          </>
+        )}
+        <Switch
+          label={t('executions.live')}
+          checked={isLive}
+          onChange={e => {
+            const live = e.currentTarget.checked ? '1' : undefined;
+            // A stream has what comes: times and single requests have no part in it.
+            setSearch({ live, id: undefined, since: undefined, until: undefined });
+          }}
+          mb={8}
+        />
+      </Group>
+    </FilterFold>
   );
 }
 

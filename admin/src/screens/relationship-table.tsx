@@ -1,6 +1,5 @@
 import { ActionIcon, Button, Group, Select, SimpleGrid, Text, Tooltip } from '@mantine/core';
-import { useDisclosure } from '@mantine/hooks';
-import { IconFilter, IconHierarchy2, IconPlus, IconTrash } from '@tabler/icons-react';
+import { IconHierarchy2, IconPlus, IconTrash } from '@tabler/icons-react';
 import { type QueryClient, useQueryClient } from '@tanstack/react-query';
 import { useTranslation } from 'react-i18next';
 import { answered, api } from '../api/client.ts';
@@ -13,6 +12,7 @@ import { ObjectPicker } from '../graph/object-picker.tsx';
 import { type Definition, type Relationship, useGraphWords } from '../graph/schema.ts';
 import { ClearFilters } from '../parts/clear-filters.tsx';
 import { Empty } from '../parts/empty.tsx';
+import { FilterFold } from '../parts/filter-fold.tsx';
 import { KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
 import { LinkButton } from '../parts/links.tsx';
 import { notifyDone, notifyProblem } from '../parts/problem.tsx';
@@ -196,26 +196,13 @@ function Filters({ definitions }: { definitions: readonly Definition[] }) {
   const { t } = useTranslation();
   const { label } = useGraphWords();
   const [s, setSearch] = useSearchState();
-  // A small screen shows the list first.
-  const [isOpen, { toggle }] = useDisclosure(false);
   const types = definitions.map(d => ({ value: d.name, label: label(d.name) }));
   const related = definitions.filter(d => s.type === undefined || d.name === s.type).flatMap(d => d.relations);
   const relations = [...new Set(related.map(r => r.name))].map(r => ({ value: r, label: label(r) }));
   const set = [s.subject_type, s.subject, s.relation, s.type, s.object, s.origin].filter(v => v !== undefined).length;
   return (
-    <>
-      <Button
-        hiddenFrom="xs"
-        variant="default"
-        leftSection={<IconFilter size={16} aria-hidden />}
-        onClick={toggle}
-        aria-expanded={isOpen}
-        fullWidth
-        mb="sm"
-      >
-        {t('relationships.filters', { count: set })}
-      </Button>
-      <SimpleGrid cols={{ base: 1, xs: 2, md: 3, xl: 6 }} spacing="sm" {...(isOpen ? {} : { visibleFrom: 'xs' })}>
+    <FilterFold count={set}>
+      <SimpleGrid cols={{ base: 1, xs: 2, md: 3, xl: 6 }} spacing="sm">
         <Select
           label={t('relationships.subjectType')}
           data={types}
@@ -268,7 +255,7 @@ function Filters({ definitions }: { definitions: readonly Definition[] }) {
           clearButtonProps={{ 'aria-label': t('common.clear') }}
         />
       </SimpleGrid>
-    </>
+    </FilterFold>
   );
 }
 

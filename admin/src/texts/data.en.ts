@@ -28,8 +28,6 @@ export const dataTexts = {
     empty: 'Relationships come with the university’s data, and you can add some by hand.',
     emptyFilter: 'No relationship matches these filters.',
     emptyTitle: 'No relationships yet',
-    filters_one: 'Filters ({{count}})',
-    filters_other: 'Filters ({{count}})',
     follows: 'Follows from',
     gives: 'It gives: {{permissions}}. What lies below inherits that.',
     givesNothing: 'No permission follows from this relation there by itself.',

@@ -26,6 +26,7 @@ export const en = {
     moreActions: 'More actions',
     never: 'never',
     no: 'no',
+    filters: 'Filters ({{count}})',
     noFilter: 'Clear the filters',
     nothingFound: 'Nothing found',
     nothingFoundFor: 'Nothing matches “{{search}}”.',

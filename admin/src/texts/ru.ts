@@ -26,6 +26,7 @@ export const ru = {
     moreActions: 'Другие действия',
     never: 'никогда',
     no: 'нет',
+    filters: 'Фильтры ({{count}})',
     noFilter: 'Сбросить фильтры',
     nothingFound: 'Ничего не найдено',
     nothingFoundFor: 'По запросу «{{search}}» ничего не найдено.',

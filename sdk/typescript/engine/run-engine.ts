@@ -3,6 +3,9 @@ import { linkPlugin } from './link-plugin.ts';
 /** Runs the start of a plugin at the build: what it asks for, and the manifest it declares. */
 
 /** What the top level of the files asked for; `stack` has positions in the bundle. */
+/** What a start says that defines no plugin. */
+export const NO_PLUGIN = 'no plugin is defined';
+
 export type Asked = { what: 'random' | 'clock'; stack: string };
 
 export type StartRun = {
@@ -96,7 +99,6 @@ export function runStart(engine: Uint8Array, names: HostNames, code: string, pos
   } catch (error) {
     if (!(error instanceof WebAssembly.RuntimeError)) throw error;
   }
-  if (out.manifest === '')
-    out.failure ??= 'the files define no plugin; call definePlugin({...}) at the top level of the entry file';
+  if (out.manifest === '') out.failure ??= NO_PLUGIN;
   return out;
 }

@@ -71,7 +71,7 @@ export type HTTPAnswer = Ended & {
   headers: Record<string, string>;
   text: string;
   bytes: Uint8Array;
-  /** The body as JSON; null when it is none. */
+  /** The body as JSON; null when it is none. Reading that of an execution that failed throws why it failed. */
   json: PluginJSON;
 };
 

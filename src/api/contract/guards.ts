@@ -338,7 +338,7 @@ export function checkSetup(request: Request, setup: SetupAccess): void {
     'unauthorized',
     given === null
       ? 'send the setup token as "Authorization: Bearer <token>"; it is printed when the service starts'
-      : 'the token that was sent is not the setup token, which is printed when the service starts',
+      : 'the token that was sent is neither the setup token, which is printed when the service starts, nor a key of an administrator',
     {
       headers: [['WWW-Authenticate', 'Bearer realm="plugin-host admin"']],
     },

@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { checkTypes, noChecker } from '../../authors/check-types.ts';
 import { newProject, templatesOf, writeKit } from '../../authors/new-project.ts';
-import { runTests } from '../../authors/run-tests.ts';
+import { isTestFile, runTests } from '../../authors/run-tests.ts';
 import { OperatorError, UsageError } from '../../base/errors.ts';
 import { fileProblem } from '../../base/file-problem.ts';
 import { inspectModule } from '../../plugins/inspect.ts';
@@ -130,9 +130,11 @@ export async function testCommand(folder: string, files: readonly string[], isSe
     await (await import('../../authors/serve-tests.ts')).serveTests(process.stdin, process.stdout);
     return 0;
   }
+  if (isTestFile(folder))
+    throw new UsageError(`${folder} is a test: name the folder of the plugin before it, like plugin test . ${folder}`);
   const project = readProject(folder);
   writeKit(project.language, project.root);
-  return await runTests(project, files);
+  return await runTests(project, files, line => process.stderr.write(`${line}\n`));
 }
 
 /** `plugin dev [FOLDER]`: runs until a signal stops it. */

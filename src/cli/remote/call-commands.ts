@@ -22,6 +22,15 @@ export function headersOf({ bearer, data, header }: Pick<CallFlags, 'bearer' | '
   return headers;
 }
 
+const logsOf = (id: string): string => `\nwhy it failed, and what it wrote: plugin-host plugin logs ${id} --limit 1`;
+/** What to do next, by the status. */
+const HELP: Readonly<Record<number, (id: string) => string>> = {
+  401: () =>
+    '\na user makes a token at /account/ of the service, an administrator makes service keys; --bearer sends either',
+  502: logsOf,
+  504: logsOf,
+};
+
 /**
  * `plugin call ID PATH`: calls an HTTP trigger.
  *
@@ -45,10 +54,7 @@ export async function callPlugin(url: string, id: string, path: string, flags: C
   });
   const body = await answer.text();
   const facts = { status: answer.status, headers: Object.fromEntries(answer.headers), body };
-  const help =
-    answer.status === 401
-      ? '\na user makes a token at /account/ of the service, an administrator makes service keys; --bearer sends either'
-      : '';
+  const help = HELP[answer.status]?.(id) ?? '';
   const line = `${answer.status} (request ${answer.headers.get('x-request-id') ?? '-'})`;
   const text = flags.json === true ? jsonText(facts) : answer.ok ? body : `${line}\n${body}${help}`;
   return { text, exitCode: answer.status < 400 ? 0 : 1 };

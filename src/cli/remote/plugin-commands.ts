@@ -62,7 +62,7 @@ export async function uploadPlugin({ host, json }: Remote, file: string, fronten
   const stays = installed_version === null ? 'nothing is installed yet' : `${installed_version} stays installed`;
   const suggests = access.some(a => a.new && a.suggested !== null);
   const lines = [
-    `${id} ${version} is uploaded; ${is_installed ? 'it is what is installed' : stays}`,
+    `${id} ${version} is uploaded; ${is_installed ? 'it is what is installed already' : stays}`,
     ...signatureLines(uploaded.signature),
     `permissions: ${permissions.join(', ') || 'none'}`,
     ...(new_permissions.length === 0 ? [] : [`new permissions: ${new_permissions.join(', ')}`]),
@@ -71,7 +71,14 @@ export async function uploadPlugin({ host, json }: Remote, file: string, fronten
       ...(a.suggested === null ? [] : suggestionLines(a.suggested)),
     ]),
     ...uploaded.triggers.flatMap(t => (t.type === 'messenger' ? [`command /${t.name}`] : [])),
-    `install it: plugin-host plugin install ${id} ${wasm_key}${suggests ? ' --accept-suggested-access' : ''}`,
+    ...(is_installed
+      ? []
+      : [
+          ...(version === installed_version
+            ? [`${version} is also the number of what is installed: raise it, so that the two can be told apart`]
+            : []),
+          `install it: plugin-host plugin install ${id} ${wasm_key}${suggests ? ' --accept-suggested-access' : ''}`,
+        ]),
   ];
   return shown(json, uploaded, lines.join('\n'));
 }

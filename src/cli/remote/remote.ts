@@ -54,7 +54,9 @@ export function remoteOf(address: ServiceAddress, token: string | undefined, jso
       `${JSON.stringify(url)} (${from}) is not an address: give one like http://127.0.0.1:8080 with --url`,
     );
   if (key === '')
-    throw new UsageError('no administration key: give --token or PLUGIN_HOST_TOKEN; plugin-host admin key makes one');
+    throw new UsageError(
+      'no administration key: give --token or PLUGIN_HOST_TOKEN; an administrator makes one with plugin-host admin key',
+    );
   // Not shown: what is pasted wrongly may hold a key.
   if (!/^[\x21-\x7e]+$/.test(key))
     throw new UsageError('the administration key has a space, a line break or another character that no key has');
