@@ -1,9 +1,12 @@
 import type { CellResponse } from '../src/abi/cell-codec.ts';
 import type { DrawnReader, DrawnWriter } from '../src/abi/drawn.ts';
+import type { HostFunction } from '../src/abi/host-functions.ts';
 import { CONTROL } from '../src/abi/host-memory.ts';
 import { LIMITS } from '../src/base/limits.ts';
 
 const EMPTY = new Uint8Array(0);
+/** Levels of log lines: debug, info, warn, error. */
+const WARN = 2;
 
 /** A range of bytes. A typed-array view of it is made only when it is read, because most are not. */
 export class Span {
@@ -44,6 +47,7 @@ export class ExecutionState {
   logLines: Array<{ level: number; text: string }> = [];
   logBytes = 0;
   logTruncated = false;
+  isDenialNoted = false;
   hostCalls = 0;
   hostCallBytes = 0;
   deadline = 0;
@@ -81,6 +85,7 @@ export class ExecutionState {
     if (this.logLines.length > 0) this.logLines = [];
     this.logBytes = 0;
     this.logTruncated = false;
+    this.isDenialNoted = false;
     this.hostCalls = 0;
     this.hostCallBytes = 0;
     this.drawing = null;
@@ -109,9 +114,16 @@ export class ExecutionState {
     this.logLines.push({ level, text: escapeControls(kept) });
   }
 
+  /** Notes in the log which call was denied, the first time: the error that the plugin gets does not name it. */
+  noteDenied({ name, permission }: HostFunction): void {
+    if (this.isDenialNoted || permission === null) return;
+    this.isDenialNoted = true;
+    this.log(WARN, `${name} was denied: the requirements of the plugin do not allow it (permission ${permission})`);
+  }
+
   /** Notes in the log, once the guest has ended, that text was dropped. */
   closeLog(): void {
-    if (this.logTruncated) this.logLines.push({ level: 2, text: `log cut at ${LIMITS.logBytesPerExecution} bytes` });
+    if (this.logTruncated) this.logLines.push({ level: WARN, text: `log cut at ${LIMITS.logBytesPerExecution} bytes` });
   }
 }
 

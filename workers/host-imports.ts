@@ -200,6 +200,7 @@ export function makeHostImports(
       try {
         const result = run(a, b, c, d, e, f, g, h);
         if (result < 0) state.failedCall = { text: state.error, at: new Error(row.name) };
+        if (result === HOST_ERROR.denied) state.noteDenied(row);
         return result;
       } catch (error) {
         return broken(row, error);

@@ -20,6 +20,7 @@ import { LaneWords } from '../src/abi/lane-words.ts';
 import { CALL_STATE, OUTCOME, viewsOf } from '../src/abi/shared-layout.ts';
 import { LIMITS, PAGE_BYTES } from '../src/base/limits.ts';
 import { authorFrames, placedFrames, STACK_FRAMES } from './author-frames.ts';
+import { crashText } from './crash-text.ts';
 import { ExecutionState } from './execution-state.ts';
 import { GuestMemory } from './guest-memory.ts';
 import { HostChannel } from './host-channel.ts';
@@ -304,7 +305,8 @@ class Lane {
     if (state.ended === 'quota') return OUTCOME.quota;
     if (state.ended === 'exit') {
       if (state.exitCode === 0) return OUTCOME.ok;
-      state.failure = `the plugin exited with code ${state.exitCode}`;
+      const crash = crashText(state.logLines.map(line => line.text));
+      state.failure = `the plugin exited with code ${state.exitCode}${crash === null ? '' : `: ${crash}`}`;
       return OUTCOME.exit;
     }
     const message =
@@ -313,6 +315,11 @@ class Lane {
         : error instanceof Error
           ? error.message
           : String(error);
+    const crash = crashText(state.logLines.map(line => line.text));
+    if (crash !== null) {
+      state.failure = crash;
+      return OUTCOME.trap;
+    }
     const stack = error instanceof Error ? authorFrames(error.stack ?? '', module) : [];
     state.failure = [...(state.failure === null ? [] : [state.failure]), message, ...stack].join('\n');
     return OUTCOME.trap;

@@ -20,6 +20,7 @@ import { databasesOf, httpTriggersOf, type Manifest } from '../plugins/manifest.
 import type { StartTrial } from '../plugins/trial-start.ts';
 import { DEFAULT_SETTINGS } from '../plugins/trigger-settings.ts';
 import { type BuiltModule, SourceMistakes } from '../projects/build-project.ts';
+import type { Language } from '../projects/project.ts';
 import { holderText, lockDataDirectory } from '../supervisor/handover/data-lock.ts';
 import { startPostgres } from '../supervisor/stores/embedded-postgres.ts';
 import { SpicedbKeeper } from '../supervisor/stores/spicedb-keeper.ts';
@@ -30,6 +31,8 @@ import type { StartTask } from './start-thread.ts';
 const BY: Actor = { kind: 'command_line', userId: null, name: 'plugin dev', requestId: '', address: '' };
 /** Time for the start of a plugin, as at an upload. */
 const START_MS = 3000;
+/** What a finding about a remembered start names. */
+const START_ONCE = '"start": "once"';
 /** Memory at which the embedded graph store is replaced. */
 const RECYCLE_BYTES = 1024 ** 3;
 
@@ -56,8 +59,7 @@ export type DevOptions = {
   directory: string;
   /** The configuration of the plugin, from `plugin-host.json`. */
   config: Record<string, unknown>;
-  /** Whether its modules are small, so that V8 compiles one whole in a moment. */
-  isSmall: boolean;
+  language: Language;
   /** More settings of the service, as its environment has them. */
   settings: Record<string, string>;
   progress(text: string): void;
@@ -206,6 +208,11 @@ function compileAhead(_uploaded: string, runnable: string): Promise<null> {
   return Promise.resolve(null);
 }
 
+/** What is said to an author of a start that is remembered. */
+const saidOfStart = (findings: readonly Finding[], isGo: boolean): Finding[] =>
+  // Go's own runtime draws random numbers in each start, and the kit draws them again in each execution.
+  findings.filter(f => f.rule === 'start' && f.level !== 'note' && !(isGo && f.message.includes(START_ONCE)));
+
 /** What the run before has left installed. */
 async function findEarlier(db: Database): Promise<string | null> {
   const { rows } = await db.query<{ text: string }>(
@@ -216,7 +223,7 @@ async function findEarlier(db: Database): Promise<string | null> {
 }
 
 /** What V8 compiles when, so that a change is live soon. */
-function setCompiler({ isSmall }: DevOptions): void {
+function setCompiler(isSmall: boolean): void {
   // What runs for a moment only is not optimised: that takes processors from the change that is being installed.
   v8.setFlagsFromString('--wasm-tiering-budget=400000000');
   // V8 compiles a function at its first call, which the first request after a change waits for. All functions of a small
@@ -226,7 +233,8 @@ function setCompiler({ isSmall }: DevOptions): void {
 
 /** Starts the stores and the service. */
 export async function startDevService(options: DevOptions): Promise<DevService> {
-  setCompiler(options);
+  const isGo = options.language === 'go';
+  setCompiler(!isGo);
   keepInspectThreads();
   const stores = await startStores(options);
   let remembers = true;
@@ -239,7 +247,7 @@ export async function startDevService(options: DevOptions): Promise<DevService> 
     pages: null,
     development: {
       trials: {
-        trialCompile: options.isSmall ? compileAhead : async () => null,
+        trialCompile: isGo ? async () => null : compileAhead,
         trialStart,
         remembersStarts: () => remembers,
       },
@@ -284,7 +292,7 @@ export async function startDevService(options: DevOptions): Promise<DevService> 
     async settle(built) {
       remembers = true;
       const findings = await install(built);
-      return findings.filter(f => f.rule === 'start' && f.level !== 'note');
+      return saidOfStart(findings, isGo);
     },
     async stop() {
       await service.stop(1000);

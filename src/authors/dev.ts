@@ -109,7 +109,7 @@ export async function startDev(folder: string, port: number, say: (text: string)
     settings: port === 0 ? settings : { ...settings, BOT_HTTP_PUBLIC_URL: `http://127.0.0.1:${port}` },
     directory: path.join(project.root, '.plugin-host'),
     config: project.devConfig,
-    isSmall: project.language !== 'go',
+    language: project.language,
     progress: text => say(`[dev] ${text}`),
     executed: (call, outcome) => {
       for (const line of executionLines(call, outcome)) say(line);

@@ -90,7 +90,7 @@ function withJson<A extends Ended, N extends string>(answer: A, name: N, text: s
     if (outcome !== 'ok') throw new Error(`the execution failed (${outcome})${failure === '' ? '' : `: ${failure}`}`);
     return jsonOf(text);
   };
-  // Whoever prints the answer of an execution that failed gets the rest of it.
+  // To print the answer of an execution that failed throws nothing.
   return Object.defineProperty(answer, name, { get, enumerable: outcome === 'ok' }) as A & Record<N, unknown>;
 }
 

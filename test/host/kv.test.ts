@@ -1,7 +1,8 @@
 import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
 import { sweepExpired } from '../../src/host/kv-writes.ts';
-import { startTestService } from '../support/service.ts';
+import { type Json, startTestService } from '../support/service.ts';
+import { until } from '../support/until.ts';
 import { watPlugin } from '../support/wat.ts';
 
 /**
@@ -74,6 +75,18 @@ t.test('the key-value store', async t => {
   t.test('without the permission every function answers exactly "permission denied"', async t => {
     for (const script of ['gabc', 'sabcx', 'dabc', 'la'])
       t.same(await ask('none', script), [-1, 'permission denied'], script);
+  });
+
+  t.test('the record of an execution names the call that was denied, and its permission', async t => {
+    const log = async (): Promise<unknown> => {
+      const { items } = (await s.admin('GET', '/plugins/none/executions?limit=1')).json;
+      const [last] = items as Json[];
+      return last === undefined ? null : (await s.admin('GET', `/plugins/none/executions/${last.id}`)).json.log;
+    };
+    await until(async () => (await log()) !== null);
+    const text =
+      /^kv_(get|set|delete|list) was denied: the requirements of the plugin do not allow it \(permission kv\)$/;
+    t.match(await log(), [{ level: 'warn', text }]);
   });
 
   t.test('lists keys by prefix, in order, page by page', async t => {

@@ -283,7 +283,9 @@ var zero int
 
 func init() {
 	triggers := []pluginhost.Trigger{}
-	for path, handler := range map[string]func(*pluginhost.Context) error{"/divide": mainPage, "/index": index, "/deep": outer} {
+	for path, handler := range map[string]func(*pluginhost.Context) error{
+		"/divide": mainPage, "/index": index, "/deep": outer, "/other": elsewhere, "/wait": blocked,
+	} {
 		triggers = append(triggers, pluginhost.Trigger{
 			Name: path[1:], Type: pluginhost.TriggerHTTP, Path: path, Methods: []string{"GET"}, Handler: handler,
 		})
@@ -302,6 +304,14 @@ func inner(notes map[string]int) error {
 	return nil
 }
 
+func elsewhere(ctx *pluginhost.Context) error {
+	done := make(chan int)
+	go func() { done <- []int{1}[len(ctx.RequestID)] }()
+	return ctx.JSON(200, <-done)
+}
+
+func blocked(ctx *pluginhost.Context) error { return ctx.JSON(200, <-make(chan int)) }
+
 func main() {}
 `;
 
@@ -312,11 +322,20 @@ t.test('a panic in Go names the functions, files and lines of the author', { ski
   const host = new TestHost(module, {});
   t.teardown(() => host.close());
   const failureOf = async (trigger: string): Promise<string> => (await host.http(`GET /${trigger}`)).failure;
-  t.match(await failureOf('divide'), /divide by zero[\s\S]*at main\.mainPage \(\S*main\.go:17\)/);
-  t.match(await failureOf('index'), /index out of range[\s\S]*at main\.index \(\S*main\.go:19\)/);
+  t.match(await failureOf('divide'), /divide by zero[\s\S]*at main\.mainPage \(\S*main\.go:19\)/);
+  t.match(await failureOf('index'), /index out of range[\s\S]*at main\.index \(\S*main\.go:21\)/);
   t.match(
     await failureOf('deep'),
-    /nil map[\s\S]*at main\.inner \(\S*main\.go:24\)[\s\S]*at main\.outer \(\S*main\.go:21\)/,
+    /nil map[\s\S]*at main\.inner \(\S*main\.go:26\)[\s\S]*at main\.outer \(\S*main\.go:23\)/,
+  );
+  t.match(
+    await failureOf('other'),
+    /^panic: runtime error: index out of range.*\n {4}at main\.elsewhere\.func1 \(\S*main\.go:32\)/,
+    'a panic of another goroutine, from which nothing recovers',
+  );
+  t.match(
+    await failureOf('wait'),
+    /^fatal error: all goroutines are asleep - deadlock!\n {4}at main\.blocked \(\S*main\.go:36\)/,
   );
 });
 
