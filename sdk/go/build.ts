@@ -104,7 +104,8 @@ export async function buildPlugin(input: string): Promise<{ module: Uint8Array; 
       '-trimpath',
       '-overlay',
       overlay,
-      '-ldflags=-s -w',
+      // The names of functions stay: an endless loop has nothing else to say where it is.
+      '-ldflags=-w',
       '-o',
       out,
     ];

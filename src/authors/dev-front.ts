@@ -5,6 +5,7 @@ import { z } from 'zod';
 import type { Actor } from '../audit/audit-log.ts';
 import { OperatorError } from '../base/errors.ts';
 import { fieldErrorsOf } from '../base/field-errors.ts';
+import { LIMITS } from '../base/limits.ts';
 import { makeSemaphore } from '../base/semaphore.ts';
 import type { Database } from '../db/database.ts';
 import { ALL_TRIGGERS, addServiceKey } from '../identity/service-keys.ts';
@@ -99,6 +100,8 @@ export type FrontOptions = {
   page(): string;
   /** Called for each request that was answered. */
   answered(request: { method: string; url: string; status: number; ms: number }): void;
+  /** Called while a request runs a plugin for long. @param ms how long it has waited */
+  late(ms: number): void;
 };
 
 export type Front = { port: number; close(): void };
@@ -265,6 +268,12 @@ export async function assertPortIsFree(port: number): Promise<void> {
   }
 }
 
+/** An execution that has not ended by then will not before its deadline. */
+const LATE_MS = LIMITS.executionMsMax - 700;
+
+/** Whether a plugin runs for it. */
+const runsPlugin = (url: string): boolean => url.startsWith('/api/triggers/') || url === MESSAGE_PATH;
+
 /** Listens on loopback alone. @throws OperatorError when the port is taken */
 export function startFront(options: FrontOptions): Promise<Front> {
   const server = http.createServer((request, response) => {
@@ -277,6 +286,10 @@ export function startFront(options: FrontOptions): Promise<Front> {
         ms: performance.now() - begun,
       }),
     );
+    if (runsPlugin(request.url ?? '')) {
+      const late = setTimeout(() => options.late(LATE_MS), LATE_MS);
+      response.on('close', () => clearTimeout(late));
+    }
     if (!isLocal(request.headers.host))
       return refuse(response, new OperatorError('plugin dev answers at 127.0.0.1 and localhost alone'));
     const handle = request.method === 'POST' && request.url === MESSAGE_PATH ? takeMessage : handOn;

@@ -72,6 +72,8 @@ export type DevService = {
   db: Database;
   service: Service;
   earlier: string | null;
+  /** What was installed last, compiled; null for a large one. */
+  module(): WebAssembly.Module | null;
   /** What credentials begin with. */
   prefixes: { userToken: string; serviceKey: string };
   /**
@@ -208,6 +210,9 @@ function compileAhead(_uploaded: string, runnable: string): Promise<null> {
   return Promise.resolve(null);
 }
 
+/** A large module says at its first request whether it compiles. */
+const noTrial = async (): Promise<null> => null;
+
 /** What is said to an author of a start that is remembered. */
 const saidOfStart = (findings: readonly Finding[], isGo: boolean): Finding[] =>
   // Go's own runtime draws random numbers in each start, and the kit draws them again in each execution.
@@ -246,11 +251,7 @@ export async function startDevService(options: DevOptions): Promise<DevService> 
     suspects: [],
     pages: null,
     development: {
-      trials: {
-        trialCompile: isGo ? async () => null : compileAhead,
-        trialStart,
-        remembersStarts: () => remembers,
-      },
+      trials: { trialCompile: isGo ? noTrial : compileAhead, trialStart, remembersStarts: () => remembers },
       executed: options.executed,
     },
   });
@@ -283,6 +284,7 @@ export async function startDevService(options: DevOptions): Promise<DevService> 
     db,
     service,
     earlier: await findEarlier(db),
+    module: () => held[0] ?? null,
     prefixes: { userToken: v['admin.user_token_prefix'], serviceKey: v['admin.service_key_prefix'] },
     async install(built) {
       remembers = false;

@@ -6,9 +6,10 @@ import { endBuilds } from '../projects/build-project.ts';
 import { type Project, readProject } from '../projects/project.ts';
 import { assertPortIsFree, DEV_PORT, DevPrincipals, type Front, startFront } from './dev-front.ts';
 import { DevMessages, type ReceivedMessage } from './dev-messages.ts';
-import { startDevService } from './dev-service.ts';
+import { type DevService, startDevService } from './dev-service.ts';
 import { DevUsers } from './dev-users.ts';
 import { writeKit } from './new-project.ts';
+import { authorLines, runningFrames } from './running-frames.ts';
 import { Swapper } from './swapper.ts';
 
 /** `plugin dev`: runs a plugin on this machine and swaps it at each change of its files. */
@@ -43,6 +44,20 @@ const messageLines = ({ file, text, to }: ReceivedMessage): string[] => [
   `  message to ${to}: ${text.replaceAll('\n', '\n    ')}`,
   ...(file === null ? [] : [`    ${file.name} (${file.mimeType}, ${file.bytes.length} bytes)`]),
 ];
+
+/** Files and pages have the address that the author calls. */
+const addressAt = (port: number): Record<string, string> =>
+  port === 0 ? {} : { BOT_HTTP_PUBLIC_URL: `http://127.0.0.1:${port}` };
+
+/** What runs for long does not come to its end: where it is, for an endless loop. The kit of TypeScript says so itself. */
+async function sayWhereItRuns(service: DevService, ms: number, say: (text: string) => void): Promise<void> {
+  for (const frames of await runningFrames()) {
+    const [first, ...callers] = authorLines(frames, service.module());
+    if (first === undefined) continue;
+    say(`  after ${(ms / 1000).toFixed(1)} s it is still ${first}`);
+    for (const caller of callers) say(`    ${caller}`);
+  }
+}
 
 /** Commands that work, for each trigger. */
 function callLines({ id, triggers }: Manifest, base: string, userFor: (policy: string) => number): string[] {
@@ -105,8 +120,7 @@ export async function startDev(folder: string, port: number, say: (text: string)
   });
   const settings = await messages.messenger.start();
   const service = await startDevService({
-    // Addresses of files and pages are those that the author calls.
-    settings: port === 0 ? settings : { ...settings, BOT_HTTP_PUBLIC_URL: `http://127.0.0.1:${port}` },
+    settings: { ...settings, ...addressAt(port) },
     directory: path.join(project.root, '.plugin-host'),
     config: project.devConfig,
     language: project.language,
@@ -140,6 +154,7 @@ export async function startDev(folder: string, port: number, say: (text: string)
           { as, text, file: file === null ? null : fileOf(file) },
           async id => void (await principals.bearerOf(`user:${id}`)),
         ),
+      late: ms => void sayWhereItRuns(service, ms, say),
       answered: ({ method, ms, status, url }) =>
         say(`${method} ${withoutSignature(url)} ${status} ${ms.toFixed(1)} ms`),
     });

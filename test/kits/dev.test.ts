@@ -247,6 +247,30 @@ t.test('plugin dev shows how a trigger is called once it can be, also after a bu
   t.match(await call('later/greet/ada', { 'x-dev-principal': 'service:1' }), { status: 200, text: /Hello, ada!/ });
 });
 
+t.test(
+  'plugin dev shows where an endless loop of a compiled plugin is, and what goes on from the run before',
+  async t => {
+    const folder = await made(t, 'spinning', '--lang', 'as');
+    const file = path.join(folder, 'index.ts');
+    const source = fs.readFileSync(file, 'utf8');
+    const loop = 'function spin(): i32 {\n  let n = 0;\n  while (true) n++;\n  return n;\n}\n';
+    fs.writeFileSync(file, `${loop}${source.replace('const name =', 'spin();\n  const name =')}`);
+    const first = await startDev(t, folder);
+    const answer = first.call('spinning/greet/ada', { 'x-dev-principal': 'user:7' });
+    await first.shows(/after 4\.3 s it is still at index\/(?:spin|greet) \(index\.ts:3\)/);
+    await first.shows(/greet: deadline: /);
+    t.equal((await answer).status, 504);
+    first.child.kill('SIGTERM');
+    await first.ended;
+
+    fs.writeFileSync(file, `${source}nothing(;\n`);
+    const second = await startDev(t, folder, ['--port', '0']);
+    t.equal((await second.call('spinning/nothing')).status, 404);
+    fs.writeFileSync(file, `${source}nothing();\n`);
+    await second.shows(/not built; spinning 0\.1\.0 goes on, which was installed before:\n/);
+  },
+);
+
 t.test('plugin dev --remote uploads and installs each change, and shows what is executed there', async t => {
   const s = await startTestService();
   t.teardown(() => s.stop());

@@ -1,5 +1,5 @@
 import { ActionIcon, Alert, Anchor, Button, Container, Group, Stack, Tabs, Text, Title } from '@mantine/core';
-import { IconLogout } from '@tabler/icons-react';
+import { IconLogout, IconSettings } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect } from 'react';
 import { useTranslation } from 'react-i18next';
@@ -117,10 +117,25 @@ function AdminLink() {
     staleTime: Number.POSITIVE_INFINITY,
   });
   if (data?.authenticated !== true) return null;
+  const title = t('user.toAdmin');
   return (
-    <Anchor href="/admin/" size="sm" mr="xs">
-      {t('user.toAdmin')}
-    </Anchor>
+    <>
+      <ActionIcon
+        component="a"
+        href="/admin/"
+        hiddenFrom="xs"
+        variant="subtle"
+        color="gray"
+        size="lg"
+        aria-label={title}
+        title={title}
+      >
+        <IconSettings size={20} aria-hidden />
+      </ActionIcon>
+      <Anchor href="/admin/" visibleFrom="xs" size="sm" mr="xs">
+        {title}
+      </Anchor>
+    </>
   );
 }
 
