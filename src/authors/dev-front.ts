@@ -89,6 +89,8 @@ export class DevPrincipals {
   }
 }
 
+export type AnsweredRequest = { method: string; url: string; status: number; ms: number };
+
 export type FrontOptions = {
   port: number;
   /** Sends a message to the plugin, as a messenger does. */
@@ -99,7 +101,7 @@ export type FrontOptions = {
   /** Path of the plugin's pages, or of the service. */
   page(): string;
   /** Called for each request that was answered. */
-  answered(request: { method: string; url: string; status: number; ms: number }): void;
+  answered(request: AnsweredRequest): void;
   /** Called while a request runs a plugin for long. @param ms how long it has waited */
   late(ms: number): void;
 };

@@ -4,7 +4,14 @@ import type { HostCall } from '../host/host-functions.ts';
 import type { Manifest } from '../plugins/manifest.ts';
 import { endBuilds } from '../projects/build-project.ts';
 import { type Project, readProject } from '../projects/project.ts';
-import { assertPortIsFree, DEV_PORT, DevPrincipals, type Front, startFront } from './dev-front.ts';
+import {
+  type AnsweredRequest,
+  assertPortIsFree,
+  DEV_PORT,
+  DevPrincipals,
+  type Front,
+  startFront,
+} from './dev-front.ts';
 import { DevMessages, type ReceivedMessage } from './dev-messages.ts';
 import { type DevService, startDevService } from './dev-service.ts';
 import { DevUsers } from './dev-users.ts';
@@ -38,6 +45,19 @@ const fileOf = ({ base64, mime_type, name }: { name: string; mime_type: string; 
 
 /** An address of an upload or download opens it to everyone who reads it. */
 const withoutSignature = (url: string): string => url.replace(/([?&]signature=)[^&]+/, '$1...');
+
+/** What a caller who was not let in lacks, by the status. */
+const CALLER_HELP: Readonly<Record<number, string>> = {
+  401: "the trigger asks for a caller: -H 'X-Dev-Principal: user:7', or service:1 for a service key",
+  403: 'users have the roles, groups and attributes of "dev": {"users": {...}} in plugin-host.json',
+};
+
+/** A request that was answered, for the terminal. */
+function answeredLines({ method, ms, status, url }: AnsweredRequest): string[] {
+  const { [status]: help } = CALLER_HELP;
+  const line = `${method} ${withoutSignature(url)} ${status} ${ms.toFixed(1)} ms`;
+  return help === undefined || !url.startsWith('/api/triggers/') ? [line] : [line, `  ${help}`];
+}
 
 /** A message that was sent, for the terminal. */
 const messageLines = ({ file, text, to }: ReceivedMessage): string[] => [
@@ -155,8 +175,9 @@ export async function startDev(folder: string, port: number, say: (text: string)
           async id => void (await principals.bearerOf(`user:${id}`)),
         ),
       late: ms => void sayWhereItRuns(service, ms, say),
-      answered: ({ method, ms, status, url }) =>
-        say(`${method} ${withoutSignature(url)} ${status} ${ms.toFixed(1)} ms`),
+      answered(request) {
+        for (const line of answeredLines(request)) say(line);
+      },
     });
   } catch (error) {
     messages.messenger.close();

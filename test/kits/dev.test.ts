@@ -223,6 +223,7 @@ t.test('users of plugin dev have the roles and groups of plugin-host.json, and p
   const { call, child, ended, shows } = await startDev(t, folder);
   const as = async (id: number) => (await call('tutoring/greet/ada', { 'x-dev-principal': `user:${id}` })).status;
   t.same([await as(7), await as(8), await as(9), await as(10)], [200, 403, 403, 403]);
+  await shows(/ 403 .*\n {2}users have the roles, groups and attributes of "dev": /);
   const many = Array.from({ length: 12 }, (_, n) => 31 - n);
   t.same(await Promise.all(many.map(as)), Array(12).fill(403), 'users that are asked for at once are all made');
   write({ 7: tutor });
