@@ -1,6 +1,7 @@
 /** A crash that Go's runtime has written before it trapped: of a goroutine, or one that nothing can recover from. */
 const CRASH = /^(?:panic|fatal error): /;
-const CALL = /^([\w.*()/-]+)\(.*\)$/;
+const GOROUTINE = /^goroutine \d+ .*\[/;
+const CALL = /^(\S+)\([^()]*\)$/;
 const PLACE = /^\s*(\S+\.go):(\d+)/;
 const SHOWN_MAX = 8;
 /** Lines of a trace have names of functions and files; a plugin may write anything that looks like one. */
@@ -17,6 +18,8 @@ function framesIn(lines: readonly string[]): Frame[] {
   });
 }
 
+const folderOf = (file: string): string => file.slice(0, file.lastIndexOf('/') + 1);
+
 /**
  * The crash that a plugin in Go has written to its log, with the author's functions, files and lines.
  *
@@ -27,9 +30,11 @@ export function crashText(lines: readonly string[]): string | null {
   const at = lines.findLastIndex(line => CRASH.test(line));
   if (at < 0) return null;
   const trace = lines.slice(at, at + LINES_MAX).map(line => line.slice(0, LINE_CHARS_MAX));
+  // A plugin in any language may log a line that begins like that.
+  if (!trace.some(line => GOROUTINE.test(line))) return null;
   const frames = framesIn(trace);
-  // Built with -trimpath, the author's files begin with the name of the module, which has the functions of `main`.
-  const [root] = frames.find(f => f.name.startsWith('main.'))?.file.split('/') ?? [];
-  const own = root === undefined ? [] : frames.filter(f => f.file.startsWith(`${root}/`));
+  // Built with -trimpath, the author's files begin with the path of the module, which has the functions of `main`.
+  const main = frames.find(f => f.name.startsWith('main.'));
+  const own = main === undefined ? [] : frames.filter(f => f.file.startsWith(folderOf(main.file)));
   return [trace[0], ...own.slice(0, SHOWN_MAX).map(f => `    at ${f.name} (${f.file}:${f.line})`)].join('\n');
 }

@@ -5,6 +5,16 @@ import { CONTROL } from '../src/abi/host-memory.ts';
 import { LIMITS } from '../src/base/limits.ts';
 
 const EMPTY = new Uint8Array(0);
+/** What a plugin requires for calls with a permission; a reply needs one for its files alone. */
+const REQUIRED: Readonly<Record<NonNullable<HostFunction['permission']>, string>> = {
+  sql: 'Database with this name',
+  kv: 'KV',
+  network: 'HTTP',
+  notify: 'NotifyReq, and File for a message with files',
+  events: 'EventsReq',
+  'plugins:call': 'PluginDep for this plugin',
+  file: 'File',
+};
 /** Levels of log lines: debug, info, warn, error. */
 const WARN = 2;
 
@@ -116,9 +126,9 @@ export class ExecutionState {
 
   /** Notes in the log which call was denied, the first time: the error that the plugin gets does not name it. */
   noteDenied({ name, permission }: HostFunction): void {
-    if (this.isDenialNoted || permission === null) return;
+    if (this.isDenialNoted) return;
     this.isDenialNoted = true;
-    this.log(WARN, `${name} was denied: the requirements of the plugin do not allow it (permission ${permission})`);
+    this.log(WARN, `${name} was denied: it needs the requirement ${REQUIRED[permission ?? 'file']}`);
   }
 
   /** Notes in the log, once the guest has ended, that text was dropped. */

@@ -315,7 +315,7 @@ class Lane {
         : error instanceof Error
           ? error.message
           : String(error);
-    const crash = crashText(state.logLines.map(line => line.text));
+    const crash = state.failure === null ? crashText(state.logLines.map(line => line.text)) : null;
     if (crash !== null) {
       state.failure = crash;
       return OUTCOME.trap;

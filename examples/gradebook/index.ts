@@ -71,7 +71,7 @@ function teachersOf(ctx: Context, course: string): string[] | null {
   return null;
 }
 
-/** A teacher sees and grades the own courses alone. */
+/** A teacher sees and grades only courses of their own. */
 function ofTeacher(ctx: Context): void {
   const { Auth, Method, Params } = ctx.HTTP;
   if (Auth?.Kind !== 'user') return ctx.JSON(401, { error: 'log in first' });

@@ -139,7 +139,10 @@ function handIn(ctx: Context): void {
   if (file === null) return ctx.JSON(400, { error: 'send {"file_id": ...} of a completed upload' });
   if (file.Size > FILE_BYTES_MAX) return ctx.JSON(413, { error: 'a file may have 8 MB' });
   const times = ctx.KVIncrement(timesKey(task, user), 1, KEPT_MS / 1000);
-  if (times > TIMES_MAX) return ctx.JSON(409, { error: `this task was handed in ${TIMES_MAX} times` });
+  if (times > TIMES_MAX) {
+    ctx.KVIncrement(timesKey(task, user), -1, KEPT_MS / 1000);
+    return ctx.JSON(409, { error: `this task was handed in ${TIMES_MAX} times` });
+  }
   let copy: FileRef;
   try {
     copy = ctx.FileStoreWithTTL(file.Name, file.MIMEType, file.FileType, ctx.FileReadAll(file.ID), KEPT_MS);

@@ -46,7 +46,7 @@ type Plan = Record<number, Booking>;
 const YEARS_MAX = 10;
 type Hours = { from: number; to: number };
 
-const planKey = (day: string, room: string): string => `${day}:${room}`;
+const planKey = (day: string, room: string): string => `plan:${day}:${room}`;
 
 const roomsOf = (ctx: Context): string[] =>
   (ctx.Config('rooms') ?? '')

@@ -62,26 +62,17 @@ const CONNECTS = /^net(\/(http|rpc|smtp|textproto)(\/|$)|$)/;
 /** A line where a library of the plugin connects to other hosts by itself. */
 async function networkWarnings(folder: string, module: Buffer): Promise<string[]> {
   if (!module.includes(DIAL)) return [];
-  const { stdout } = await run(
-    'go',
-    [
-      'list',
-      '-deps',
-      '-tags=pluginhost',
-      '-f',
-      '{{if not .Standard}}{{.ImportPath}}{{range .Imports}} {{.}}{{end}}{{end}}',
-      '.',
-    ],
-    { cwd: folder, env: buildEnvironment(), maxBuffer: 1 << 24 },
-  );
+  const format = '{{if not .Standard}}{{.ImportPath}}{{range .Imports}} {{.}}{{end}}{{end}}';
+  const { stdout } = await run('go', ['list', '-deps', '-tags=pluginhost', '-f', format, '.'], {
+    ...{ cwd: folder, env: buildEnvironment(), maxBuffer: 1 << 24 },
+  }).catch(() => ({ stdout: '' }));
   const users = stdout
     .split('\n')
     .map(line => line.split(' '))
     .filter(([, ...imported]) => imported.some(name => CONNECTS.test(name)))
     .map(([name]) => name);
-  return [
-    `${users.join(', ')} connects to other hosts by itself, which does not work in a plugin: ${NETWORK}: use ctx.HTTPRequest`,
-  ];
+  const who = users.length === 0 ? 'a library' : users.length === 1 ? users[0] : `one of ${users.join(', ')}`;
+  return [`${who} connects to other hosts by itself, which does not work in a plugin: ${NETWORK}: use ctx.HTTPRequest`];
 }
 
 /**
@@ -140,7 +131,8 @@ export const hasTests = (root: string): boolean =>
     .some(file => file.endsWith('_test.go') && !/(^|[/\\])(kit|build|node_modules)[/\\]/.test(file));
 
 /** Names of the tests that a file declares. */
-const testsIn = (source: string): string[] => [...source.matchAll(/^func (Test\w*)\(/gm)].map(found => found[1] ?? '');
+const testsIn = (source: string): string[] =>
+  [...source.matchAll(/^func ((?:Test|Example|Fuzz)[\p{L}\p{N}_]*)\(/gmu)].map(found => found[1] ?? '');
 
 /**
  * Runs the tests of a plugin with `go test`, which writes what they say.
@@ -153,11 +145,15 @@ const testsIn = (source: string): string[] => [...source.matchAll(/^func (Test\w
  */
 export async function testPlugin(root: string, files: readonly string[], host: readonly string[]): Promise<number> {
   await goRoot(root);
-  const names = files.flatMap(file => testsIn(fs.readFileSync(path.join(root, file), 'utf8')));
+  const names = files.flatMap(file => testsIn(fs.readFileSync(path.resolve(root, file), 'utf8')));
+  if (files.length > 0 && names.length === 0) throw new OperatorError(`${files.join(', ')}: there is no test in it`);
   const chosen =
     files.length === 0
       ? ['./...']
-      : [`-run=^(${names.join('|')})$`, ...new Set(files.map(file => `./${path.dirname(file)}`))];
+      : [
+          `-run=^(${names.join('|')})$`,
+          ...new Set(files.map(file => `./${path.relative(root, path.dirname(path.resolve(root, file)))}`)),
+        ];
   // Go does not see that the module has changed that its tests run, and would show what they said before.
   const child = spawn('go', ['test', '-count=1', ...chosen], {
     cwd: root,

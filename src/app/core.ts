@@ -48,10 +48,11 @@ async function openTracingOf({ values: v }: Config, log: Log): Promise<Tracing |
 /**
  * Opens the database and brings it up to date.
  *
- * @param isAlone no other host ever uses this database: it holds no copies of modules then
+ * @param development of an author's own service: no other host ever uses its database, which holds no copies of modules then
  * @throws SecretKeyError, SchemaTooNew and what the database answers
  */
-export async function openCore(config: Config, log: Log, isAlone: boolean): Promise<Core> {
+export async function openCore(config: Config, log: Log, development: { base(): string | null } | null): Promise<Core> {
+  const isAlone = development !== null;
   const v = config.values;
   const seldom = new Seldom(CONNECTIONS_MS);
   const db = openDatabase(v['database.url'], v['database.pool_size'], error =>
@@ -77,7 +78,7 @@ export async function openCore(config: Config, log: Log, isAlone: boolean): Prom
     secrets: makeSecretBox(secretKey),
     tracing: await openTracingOf(config, log),
     port: v['http.port'],
-    publicBase: () => publicBaseOf(config, core.port),
+    publicBase: () => development?.base() ?? publicBaseOf(config, core.port),
     async close() {
       await changes.close();
       await endJsonThread();

@@ -111,7 +111,7 @@ export async function composeInstallation(core: Core, parts: InstallationParts):
       {
         everyMs: 600_000,
         what: 'removing old versions',
-        run: () => removeOldVersions(db, storage, v['plugins.keep_versions']),
+        run: () => removeOldVersions(db, storage, v['plugins.keep_versions'], log),
       },
       { everyMs: 30_000, what: 'removing uninstalled plugins', run: () => removeUninstalled(db, storage, keepMs) },
     ],

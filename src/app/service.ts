@@ -65,6 +65,8 @@ export type Development = {
   /** Stand in for the processes that try an upload. */
   trials: Trials;
   executed(call: HostCall, outcome: ExecutionOutcome): void;
+  /** Address of what listens before the service; null before it is known. */
+  base(): string | null;
 };
 
 export type Service = {
@@ -151,7 +153,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   assertLimits();
   const { log, siblings = alone() } = options;
   const config = shareOf(options.config, siblings.processes);
-  const core = await openCore(config, log, options.development !== undefined);
+  const core = await openCore(config, log, options.development ?? null);
   const features: Feature[] = [];
   const add = <F extends Feature>(feature: F): F => {
     features.push(feature);

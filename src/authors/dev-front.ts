@@ -89,7 +89,14 @@ export class DevPrincipals {
   }
 }
 
-export type AnsweredRequest = { method: string; url: string; status: number; ms: number };
+export type AnsweredRequest = {
+  method: string;
+  url: string;
+  status: number;
+  ms: number;
+  /** Whether the service refused it, and not the plugin. */
+  isRefusal: boolean;
+};
 
 export type FrontOptions = {
   port: number;
@@ -270,8 +277,8 @@ export async function assertPortIsFree(port: number): Promise<void> {
   }
 }
 
-/** An execution that has not ended by then will not before its deadline. */
-const LATE_MS = LIMITS.executionMsMax - 700;
+/** An execution that has not ended by then is looked at, before its deadline. */
+const LATE_MS = LIMITS.executionMsMax - 1500;
 
 /** Whether a plugin runs for it. */
 const runsPlugin = (url: string): boolean => url.startsWith('/api/triggers/') || url === MESSAGE_PATH;
@@ -286,6 +293,7 @@ export function startFront(options: FrontOptions): Promise<Front> {
         url: request.url ?? '',
         status: response.statusCode,
         ms: performance.now() - begun,
+        isRefusal: String(response.getHeader('content-type')).startsWith('application/problem+json'),
       }),
     );
     if (runsPlugin(request.url ?? '')) {

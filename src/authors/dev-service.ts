@@ -64,6 +64,8 @@ export type DevOptions = {
   settings: Record<string, string>;
   progress(text: string): void;
   executed(call: HostCall, outcome: ExecutionOutcome): void;
+  /** Where the author calls; null before it is known. */
+  base(): string | null;
 };
 
 export type DevService = {
@@ -72,8 +74,6 @@ export type DevService = {
   db: Database;
   service: Service;
   earlier: string | null;
-  /** What was installed last, compiled; null for a large one. */
-  module(): WebAssembly.Module | null;
   /** What credentials begin with. */
   prefixes: { userToken: string; serviceKey: string };
   /**
@@ -167,7 +167,7 @@ async function startStores({ directory, progress, settings }: DevOptions) {
     BOT_DATABASE_URL: postgres.url,
     BOT_DATABASE_POOL_SIZE: '5',
     BOT_EXECUTION_LANES: '2',
-    // Each saved file becomes one.
+    // Each saved file becomes two: as it is installed at once, and with its start remembered.
     BOT_PLUGINS_KEEP_VERSIONS: '10',
     ...settings,
   });
@@ -253,6 +253,7 @@ export async function startDevService(options: DevOptions): Promise<DevService> 
     development: {
       trials: { trialCompile: isGo ? noTrial : compileAhead, trialStart, remembersStarts: () => remembers },
       executed: options.executed,
+      base: options.base,
     },
   });
   stores.useGraph(endpoint => service.useEmbeddedGraph(endpoint));
@@ -284,7 +285,6 @@ export async function startDevService(options: DevOptions): Promise<DevService> 
     db,
     service,
     earlier: await findEarlier(db),
-    module: () => held[0] ?? null,
     prefixes: { userToken: v['admin.user_token_prefix'], serviceKey: v['admin.service_key_prefix'] },
     async install(built) {
       remembers = false;

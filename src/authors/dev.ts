@@ -1,5 +1,6 @@
 import path from 'node:path';
 import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
+import { messageOf } from '../base/errors.ts';
 import type { HostCall } from '../host/host-functions.ts';
 import type { Manifest } from '../plugins/manifest.ts';
 import { endBuilds } from '../projects/build-project.ts';
@@ -13,10 +14,10 @@ import {
   startFront,
 } from './dev-front.ts';
 import { DevMessages, type ReceivedMessage } from './dev-messages.ts';
-import { type DevService, startDevService } from './dev-service.ts';
+import { startDevService } from './dev-service.ts';
 import { DevUsers } from './dev-users.ts';
 import { writeKit } from './new-project.ts';
-import { authorLines, runningFrames } from './running-frames.ts';
+import { runningFrames } from './running-frames.ts';
 import { Swapper } from './swapper.ts';
 
 /** `plugin dev`: runs a plugin on this machine and swaps it at each change of its files. */
@@ -53,10 +54,10 @@ const CALLER_HELP: Readonly<Record<number, string>> = {
 };
 
 /** A request that was answered, for the terminal. */
-function answeredLines({ method, ms, status, url }: AnsweredRequest): string[] {
+function answeredLines({ isRefusal, method, ms, status, url }: AnsweredRequest): string[] {
   const { [status]: help } = CALLER_HELP;
   const line = `${method} ${withoutSignature(url)} ${status} ${ms.toFixed(1)} ms`;
-  return help === undefined || !url.startsWith('/api/triggers/') ? [line] : [line, `  ${help}`];
+  return help === undefined || !isRefusal || !url.startsWith('/api/triggers/') ? [line] : [line, `  ${help}`];
 }
 
 /** A message that was sent, for the terminal. */
@@ -65,15 +66,9 @@ const messageLines = ({ file, text, to }: ReceivedMessage): string[] => [
   ...(file === null ? [] : [`    ${file.name} (${file.mimeType}, ${file.bytes.length} bytes)`]),
 ];
 
-/** Files and pages have the address that the author calls. */
-const addressAt = (port: number): Record<string, string> =>
-  port === 0 ? {} : { BOT_HTTP_PUBLIC_URL: `http://127.0.0.1:${port}` };
-
-/** What runs for long does not come to its end: where it is, for an endless loop. The kit of TypeScript says so itself. */
-async function sayWhereItRuns(service: DevService, ms: number, say: (text: string) => void): Promise<void> {
-  for (const frames of await runningFrames()) {
-    const [first, ...callers] = authorLines(frames, service.module());
-    if (first === undefined) continue;
+/** What runs for long does not come to its end: where it is, for an endless loop. */
+async function sayWhereItRuns(ms: number, say: (text: string) => void): Promise<void> {
+  for (const [first = '', ...callers] of await runningFrames()) {
     say(`  after ${(ms / 1000).toFixed(1)} s it is still ${first}`);
     for (const caller of callers) say(`    ${caller}`);
   }
@@ -92,10 +87,19 @@ function callLines({ id, triggers }: Manifest, base: string, userFor: (policy: s
   });
 }
 
-/** A user of `plugin-host.json` with a role that a policy names; 7 where there is none. */
+/** The words of a policy after the name of a function. */
+const wordsOf = (policy: string, name: string): string[] =>
+  [...policy.matchAll(new RegExp(`\\b${name}\\(([^)]*)\\)`, 'g'))].flatMap(([, list = '']) =>
+    [...list.matchAll(/["']([^"']+)["']/g)].map(([, word = '']) => word),
+  );
+
+/** A user of `plugin-host.json` who has the roles that a policy asks for; 7 where there is none, or it forbids some. */
 function userWithRole(users: Project['devUsers'], policy: string): number {
-  const named = new Set([...policy.matchAll(/["']([^"']+)["']/g)].map(found => found[1]));
-  const [id = 7] = [...users].find(([, user]) => user.roles.some(role => named.has(role))) ?? [];
+  if (policy.includes('!')) return 7;
+  const [all, any] = [wordsOf(policy, 'has_role'), wordsOf(policy, 'has_any_role')];
+  const fits = (roles: readonly string[]): boolean =>
+    all.every(role => roles.includes(role)) && (any.length === 0 || any.some(role => roles.includes(role)));
+  const [id = 7] = all.length + any.length === 0 ? [] : ([...users].find(([, user]) => fits(user.roles)) ?? []);
   return id;
 }
 
@@ -139,8 +143,10 @@ export async function startDev(folder: string, port: number, say: (text: string)
     for (const line of messageLines(message)) say(line);
   });
   const settings = await messages.messenger.start();
+  let base: string | null = null;
   const service = await startDevService({
-    settings: { ...settings, ...addressAt(port) },
+    settings,
+    base: () => base,
     directory: path.join(project.root, '.plugin-host'),
     config: project.devConfig,
     language: project.language,
@@ -174,7 +180,9 @@ export async function startDev(folder: string, port: number, say: (text: string)
           { as, text, file: file === null ? null : fileOf(file) },
           async id => void (await principals.bearerOf(`user:${id}`)),
         ),
-      late: ms => void sayWhereItRuns(service, ms, say),
+      // The kit for TypeScript says at the deadline where it is.
+      late: ms =>
+        void (project.language === 'ts' ? null : sayWhereItRuns(ms, say).catch(error => say(messageOf(error)))),
       answered(request) {
         for (const line of answeredLines(request)) say(line);
       },
@@ -184,7 +192,7 @@ export async function startDev(folder: string, port: number, say: (text: string)
     await service.stop();
     throw error;
   }
-  const base = `http://127.0.0.1:${front.port}`;
+  base = `http://127.0.0.1:${front.port}`;
   await swapper.swap();
   await swapper.watch();
   say(`listening on ${base}; ${project.root} is rebuilt at each change`);

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { hasTests, testPlugin } from '../../sdk/go/build.ts';
 import { OperatorError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
-import { buildModule, endBuilds } from '../projects/build-project.ts';
+import { buildProject, endBuilds } from '../projects/build-project.ts';
 import type { Project } from '../projects/project.ts';
 import { checkTypes } from './check-types.ts';
 
@@ -27,11 +27,13 @@ function testFiles(root: string): string[] {
 export const isTestFile = (file: string): boolean => FILE.test(file) || GO_FILE.test(file);
 
 /** @throws OperatorError for what is no test file of a plugin */
-function checkTestFile(root: string, file: string): void {
+function checkTestFile({ language, root }: Project, file: string): void {
   if (!fs.existsSync(path.resolve(root, file)))
     throw new OperatorError(
-      `there is no ${path.join(root, file)}: test files are named as seen from the plugin's folder`,
+      `there is no ${path.resolve(root, file)}: test files are named as seen from the plugin's folder`,
     );
+  if (GO_FILE.test(file) && language !== 'go')
+    throw new OperatorError(`${file} is a test in Go, and the plugin is not`);
   if (!isTestFile(file))
     throw new OperatorError(`${file} is no test: the name of one ends with .test.ts, .http or _test.go`);
 }
@@ -54,7 +56,7 @@ export async function runTests(
   say: (text: string) => void,
 ): Promise<number> {
   const { language, root } = project;
-  for (const file of only) checkTestFile(root, file);
+  for (const file of only) checkTestFile(project, file);
   const isGo = (file: string): boolean => GO_FILE.test(file);
   const files = only.length > 0 ? only.filter(file => !isGo(file)) : testFiles(root);
   const goFiles = only.filter(isGo);
@@ -64,8 +66,7 @@ export async function runTests(
       `${root} has no tests: write test/plugin.http, or test/plugin.test.ts with testHost of "plugin-host/test"`,
     );
   // What does not build is said once, and not by each test.
-  await buildModule(project);
-  await endBuilds();
+  await buildProject(project).finally(endBuilds);
   const types = checkTypes(project);
   const code = files.length === 0 ? 0 : await runNode(root, files);
   for (const mistake of await types) say(`types: ${mistake}`);

@@ -1,13 +1,16 @@
 import { Session } from 'node:inspector';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { customSections } from '../abi/custom-section.ts';
 import { decodePositions, POSITIONS_SECTION, placesAt } from '../abi/positions.ts';
 
-/** A thread that waits, in a host call or for work, does not stop in this time. */
-const PATIENCE_MS = 300;
+/** Time for a thread to stop: one that computes for long has the lowest priority. One that waits does not stop at all. */
+const PATIENCE_MS = 1200;
+const LOOK_MS = 40;
+const SHOWN_MAX = 8;
 
-/** A function of a module that runs: its name, and the offset of the instruction in the module. */
-export type RunningFrame = { name: string; offset: number };
+/** What a thread runs: functions of a module, the innermost first, with the offset of the instruction in the module. */
+type Running = { frames: Array<{ name: string; offset: number }>; module: Uint8Array | null };
 
 const attachedTo = z.object({ params: z.object({ sessionId: z.string() }) });
 const received = z.object({ params: z.object({ sessionId: z.string(), message: z.string() }) });
@@ -17,32 +20,43 @@ const paused = z.object({
     callFrames: z.array(
       z.object({
         functionName: z.string(),
-        location: z.object({ lineNumber: z.number(), columnNumber: z.number().optional() }),
+        location: z.object({ scriptId: z.string(), lineNumber: z.number(), columnNumber: z.number().optional() }),
       }),
     ),
   }),
 });
+const source = z.object({ id: z.number(), result: z.object({ bytecode: z.string() }) });
 
 /** V8 writes functions of modules with a dollar sign, and modules have one line. */
-const framesOf = ({ params }: z.infer<typeof paused>): RunningFrame[] =>
-  params.callFrames.flatMap(({ functionName: name, location: { columnNumber = 0, lineNumber } }) =>
-    name.startsWith('$') && lineNumber === 0 ? [{ name: name.slice(1), offset: columnNumber }] : [],
-  );
+const ofModule = ({ params }: z.infer<typeof paused>) =>
+  params.callFrames.filter(f => f.functionName.startsWith('$') && f.location.lineNumber === 0);
 
-/**
- * Finds out what the threads of this process run of WebAssembly, by V8's own debugger: it stops each for a moment. An
- * execution in an endless loop cannot say where it is.
- *
- * @returns the frames of each thread that runs a module, the innermost first
- */
-export async function runningFrames(): Promise<RunningFrame[][]> {
-  const session = new Session();
-  session.connect();
+/** The author's functions among frames, as lines for the terminal. */
+function authorLines({ frames, module }: Running): string[] {
+  const [section] = module === null ? [] : customSections(module, POSITIONS_SECTION);
+  const positions = section === undefined ? null : decodePositions(section.content);
+  // Of Go only the names are known.
+  const lines =
+    positions === null
+      ? frames.filter(f => f.name.startsWith('main.')).map(f => `at ${f.name}`)
+      : frames.flatMap(frame =>
+          placesAt(positions, frame.offset).map(
+            ({ file, line, name }) => `at ${name ?? frame.name} (${line === 0 ? file : `${file}:${line}`})`,
+          ),
+        );
+  return lines.slice(0, SHOWN_MAX);
+}
+
+/** Stops each thread of this process for a moment by V8's own debugger. */
+async function stopThreads(session: Session): Promise<Running[]> {
   const threads: string[] = [];
-  const found: RunningFrame[][] = [];
+  const found = new Map<string, Running>();
   let id = 0;
-  const send = (sessionId: string, method: string): void =>
-    session.post('NodeWorker.sendMessageToWorker', { sessionId, message: JSON.stringify({ id: ++id, method }) });
+  const send = (sessionId: string, method: string, params: object = {}): void =>
+    session.post('NodeWorker.sendMessageToWorker', {
+      sessionId,
+      message: JSON.stringify({ id: ++id, method, params }),
+    });
   session.on('NodeWorker.attachedToWorker', event => {
     const { sessionId } = attachedTo.parse(event).params;
     threads.push(sessionId);
@@ -51,33 +65,45 @@ export async function runningFrames(): Promise<RunningFrame[][]> {
   });
   session.on('NodeWorker.receivedMessageFromWorker', event => {
     const { message, sessionId } = received.parse(event).params;
-    const stopped = paused.safeParse(JSON.parse(message));
+    const value: unknown = JSON.parse(message);
+    const stopped = paused.safeParse(value);
+    const given = source.safeParse(value);
+    const running = found.get(sessionId);
+    if (given.success && running !== undefined) running.module = Buffer.from(given.data.result.bytecode, 'base64');
     if (!stopped.success) return;
+    const frames = ofModule(stopped.data);
+    const [first] = frames;
+    if (first !== undefined) {
+      const named = frames.map(f => ({ name: f.functionName.slice(1), offset: f.location.columnNumber ?? 0 }));
+      found.set(sessionId, { frames: named, module: null });
+      send(sessionId, 'Debugger.getScriptSource', { scriptId: first.location.scriptId });
+    }
     send(sessionId, 'Debugger.disable');
-    const frames = framesOf(stopped.data);
-    if (frames.length > 0) found.push(frames);
   });
-  try {
-    session.post('NodeWorker.enable', { waitForDebuggerOnStart: false });
-    await sleep(PATIENCE_MS);
-    for (const sessionId of threads) send(sessionId, 'Debugger.disable');
-    await new Promise<void>(resolve => session.post('NodeWorker.disable', () => resolve()));
-  } finally {
-    session.disconnect();
-  }
-  return found;
+  session.post('NodeWorker.enable', { waitForDebuggerOnStart: false });
+  const isFound = (): boolean => found.size > 0 && [...found.values()].every(r => r.module !== null);
+  for (let waited = 0; waited < PATIENCE_MS && !isFound(); waited += LOOK_MS) await sleep(LOOK_MS);
+  for (const sessionId of threads) send(sessionId, 'Debugger.disable');
+  await new Promise<void>(resolve => session.post('NodeWorker.disable', () => resolve()));
+  return [...found.values()];
 }
 
+let isLooking = false;
+
 /**
- * The author's functions among frames, as lines for the terminal.
+ * Finds out where executions in this process are: one in an endless loop cannot say so.
  *
- * @param module what ran, whose positions name files and lines; null where only names are known, as in Go
+ * @returns lines for each thread that runs a function of the author, the innermost first; none while another call looks
  */
-export function authorLines(frames: readonly RunningFrame[], module: WebAssembly.Module | null): string[] {
-  const [section] = module === null ? [] : WebAssembly.Module.customSections(module, POSITIONS_SECTION);
-  const positions = section === undefined ? null : decodePositions(new Uint8Array(section));
-  if (positions === null) return frames.filter(f => f.name.startsWith('main.')).map(f => `at ${f.name}`);
-  return frames.flatMap(frame =>
-    placesAt(positions, frame.offset).map(({ file, line, name }) => `at ${name ?? frame.name} (${file}:${line})`),
-  );
+export async function runningFrames(): Promise<string[][]> {
+  if (isLooking) return [];
+  isLooking = true;
+  const session = new Session();
+  session.connect();
+  try {
+    return (await stopThreads(session)).map(authorLines).filter(lines => lines.length > 0);
+  } finally {
+    session.disconnect();
+    isLooking = false;
+  }
 }

@@ -86,12 +86,13 @@ function headersOf(flat: string): Record<string, string> {
  */
 function withJson<A extends Ended, N extends string>(answer: A, name: N, text: string): A & Record<N, unknown> {
   const { failure, outcome } = answer;
-  const get = (): unknown => {
-    if (outcome !== 'ok') throw new Error(`the execution failed (${outcome})${failure === '' ? '' : `: ${failure}`}`);
-    return jsonOf(text);
+  const value = { value: jsonOf(text), enumerable: true, writable: true, configurable: true };
+  const get = (): never => {
+    throw new Error(`the execution failed (${outcome})${failure === '' ? '' : `: ${failure}`}`);
   };
   // To print the answer of an execution that failed throws nothing.
-  return Object.defineProperty(answer, name, { get, enumerable: outcome === 'ok' }) as A & Record<N, unknown>;
+  return Object.defineProperty(answer, name, outcome === 'ok' ? value : { get, enumerable: false }) as A &
+    Record<N, unknown>;
 }
 
 const endedOf = ({ failure, kind, log, runMs }: ExecutionOutcome): Ended => ({

@@ -231,7 +231,7 @@ export const ROWS = {
   'plugins.keep_versions': row(
     positive,
     100,
-    'how many versions of a plugin are kept: those uploaded or installed last, and the installed one',
+    'how many versions of a plugin are kept that were installed before, and as many that never were',
   ),
   'plugins.keep_uninstalled': row(
     duration(0, 3650 * 86_400_000, 'from 0s to 3650d'),

@@ -142,32 +142,40 @@ export async function addVersion(db: Database, by: Actor, v: NewVersion): Promis
   });
 }
 
+/** Versions beyond those that are kept: apart from the installed one, as many of those installed before and of the rest. */
+const SURPLUS = `SELECT id, plugin_id FROM (
+    SELECT v.id, v.plugin_id, row_number() OVER (PARTITION BY v.plugin_id, v.installed_at IS NULL
+      ORDER BY coalesce(v.installed_at, v.uploaded_at) DESC, v.id DESC) AS place
+    FROM plugin_versions v JOIN plugins p ON p.id = v.plugin_id WHERE v.id IS DISTINCT FROM p.installed_version_id) v
+  WHERE place > $1`;
+
 /**
- * Removes the versions of each plugin but the installed one and the `keep` that were uploaded or installed last.
+ * Removes versions beyond those that are kept of each plugin: the installed one, and of those that were installed before
+ * and of those that never were the `keep` last ones each.
  *
- * @returns the keys of their modules
+ * @returns what was removed
  */
-export async function deleteOldVersions(db: Database, keep: number): Promise<string[]> {
-  return await db.withTransaction(async client => {
-    const { rows: crowded } = await client.query<{ id: string }>(
-      `SELECT plugin_id AS id FROM plugin_versions GROUP BY plugin_id HAVING count(*) > $1 ORDER BY plugin_id`,
-      [keep],
-    );
-    const keys: string[] = [];
-    for (const { id } of crowded) {
-      // An installation of one of them goes first, or finds that it is gone.
-      const plugin = await lockPlugin(client, id);
-      const { rows } = await client.query<{ wasm_key: string }>(
-        `DELETE FROM plugin_versions WHERE id IN (
-           SELECT id FROM plugin_versions WHERE plugin_id = $1 ORDER BY coalesce(installed_at, uploaded_at) DESC, id DESC
-           OFFSET $2)
-         AND id IS DISTINCT FROM $3 RETURNING wasm_key`,
-        [id, keep, plugin?.installedVersionId ?? null],
+export async function deleteOldVersions(
+  db: Database,
+  keep: number,
+): Promise<Array<{ plugin: string; version: string; wasmKey: string }>> {
+  const { rows: crowded } = await db.query<{ id: string }>(
+    `SELECT DISTINCT plugin_id AS id FROM (${SURPLUS}) s ORDER BY 1`,
+    [keep],
+  );
+  const removed: Array<{ plugin: string; version: string; wasmKey: string }> = [];
+  for (const { id: plugin } of crowded)
+    await db.withTransaction(async client => {
+      // A rollback to one of them goes first, or finds that it is gone.
+      await lockPlugin(client, plugin);
+      const { rows } = await client.query<{ version: string; wasm_key: string }>(
+        `DELETE FROM plugin_versions WHERE id IN (SELECT id FROM (${SURPLUS}) s WHERE plugin_id = $2)
+         RETURNING version, wasm_key`,
+        [keep, plugin],
       );
-      keys.push(...rows.map(r => r.wasm_key));
-    }
-    return keys;
-  });
+      removed.push(...rows.map(r => ({ plugin, version: r.version, wasmKey: r.wasm_key })));
+    });
+  return removed;
 }
 
 export async function findPlugin(db: Queryable, id: string): Promise<PluginRow | undefined> {
@@ -301,11 +309,14 @@ export async function setInstalled(
   versionId: number,
   values: { config: Record<string, string>; secrets: Buffer; network: NetworkRules } | null,
 ): Promise<void> {
+  await client.query('UPDATE plugin_versions SET installed_at = now() WHERE id = $1', [versionId]);
   if (values !== null)
-    await client.query(
-      'UPDATE plugin_versions SET config = $2, secrets = $3, network = $4, installed_at = now() WHERE id = $1',
-      [versionId, JSON.stringify(values.config), values.secrets, JSON.stringify(values.network)],
-    );
+    await client.query('UPDATE plugin_versions SET config = $2, secrets = $3, network = $4 WHERE id = $1', [
+      versionId,
+      JSON.stringify(values.config),
+      values.secrets,
+      JSON.stringify(values.network),
+    ]);
   // Trust in the pages of a plugin ends with its installation.
   await client.query(
     `UPDATE plugins SET installed_version_id = $2, updated_at = now(),

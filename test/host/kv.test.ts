@@ -84,8 +84,7 @@ t.test('the key-value store', async t => {
       return last === undefined ? null : (await s.admin('GET', `/plugins/none/executions/${last.id}`)).json.log;
     };
     await until(async () => (await log()) !== null);
-    const text =
-      /^kv_(get|set|delete|list) was denied: the requirements of the plugin do not allow it \(permission kv\)$/;
+    const text = /^kv_(get|set|delete|list) was denied: it needs the requirement KV$/;
     t.match(await log(), [{ level: 'warn', text }]);
   });
 

@@ -258,7 +258,7 @@ t.test(
     fs.writeFileSync(file, `${loop}${source.replace('const name =', 'spin();\n  const name =')}`);
     const first = await startDev(t, folder);
     const answer = first.call('spinning/greet/ada', { 'x-dev-principal': 'user:7' });
-    await first.shows(/after 4\.3 s it is still at index\/(?:spin|greet) \(index\.ts:3\)/);
+    await first.shows(/after 3\.5 s it is still at index\/(?:spin|greet) \(index\.ts:3\)/);
     await first.shows(/greet: deadline: /);
     t.equal((await answer).status, 504);
     first.child.kill('SIGTERM');

@@ -7,6 +7,7 @@ import { TestHost } from '../../src/authors/test-host.ts';
 import { LIMITS } from '../../src/base/limits.ts';
 import type { JsonValue } from '../support/service.ts';
 import { until } from '../support/until.ts';
+import { watPlugin } from '../support/wat.ts';
 
 /** The host of `plugin test` answers as the service does (docs/authors.md "Try it, and test it"). */
 
@@ -156,4 +157,13 @@ definePlugin({
   await host.http('POST /set', {});
   t.equal((await host.http('GET /get', {})).text, '"v"');
   await until(async () => (await host.http('GET /get', {})).text === 'null');
+});
+
+t.test('reading what an execution that failed gave throws why it failed, and printing it does not', async t => {
+  const host = new TestHost(watPlugin({ id: 'fails', handle: 'unreachable' }), {});
+  t.teardown(() => host.close());
+  const answer = await host.http('GET /run');
+  t.equal(answer.status, 502);
+  t.throws(() => answer.json, /^the execution failed \(trapped\): unreachable/);
+  t.match({ ...answer }, { status: 502, failure: /unreachable/ });
 });

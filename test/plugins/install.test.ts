@@ -1,6 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
+import { makeLog } from '../../src/base/log.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { RUNNABLE_FORMAT } from '../../src/plugins/gate/rewrite.ts';
 import { openModuleStorage } from '../../src/plugins/module-storage.ts';
@@ -298,12 +299,13 @@ t.test('versions are listed, rolled back to, disabled, enabled and uninstalled',
   t.same([...left].sort(), [keys[0], keys[1]].sort(), 'what is too old is gone, what is kept or installed stays');
 });
 
-t.test('of older versions those are kept that were uploaded or installed last, and the installed one', async t => {
+t.test('old versions are removed beyond as many of those that were installed and of those that never were', async t => {
   const s = await startTestService();
   t.teardown(() => s.stop());
   const db = openDatabase(s.databaseUrl, 1, () => {});
   t.teardown(() => db.close());
-  const remove = () => removeOldVersions(db, openModuleStorage(path.join(s.directory, 'modules')), 2);
+  const remove = () =>
+    removeOldVersions(db, openModuleStorage(path.join(s.directory, 'modules')), 2, makeLog('silent'));
   const upload = async (version: string): Promise<string> => {
     const a = await s.upload(answering(version, { id: 'kept', version }));
     t.equal(a.status, 201, a.text);
@@ -323,6 +325,18 @@ t.test('of older versions those are kept that were uploaded or installed last, a
   t.notOk(files.some(name => name.startsWith(first)));
   t.match(await s.trigger('kept/run'), { status: 200, text: '2.0.0' });
   t.match((await s.admin('POST', '/plugins/kept/rollback', { wasm_key: first })).json, { code: 'validation_failed' });
+
+  await s.install(answering('6.0.0', { id: 'kept', version: '6.0.0' }));
+  for (const version of ['7.0.0', '8.0.0', '9.0.0']) await upload(version);
+  t.equal(await remove(), 3);
+  t.same(await versions(), ['9.0.0', '8.0.0', '6.0.0', '2.0.0'], 'uploads do not push out what was installed');
+  const { items } = (await s.admin('GET', '/plugins/kept/versions')).json;
+  const before = (items as Json[]).find(v => v.version === '2.0.0');
+  t.equal((await s.admin('POST', '/plugins/kept/rollback', { wasm_key: before?.wasm_key })).status, 200);
+  t.equal((await s.trigger('kept/run')).text, '2.0.0');
+  for (const version of ['3.0.1', '4.0.1']) await s.install(answering(version, { id: 'kept', version }));
+  await remove();
+  t.match(await versions(), ['4.0.1', '3.0.1', '9.0.0', '8.0.0', '2.0.0'], 'a rollback counts as an installation');
 });
 
 t.test('a module that was swapped on disk after its upload is not run', async t => {

@@ -1,7 +1,7 @@
 import { Button, FileButton, Group, Progress, Stack, Text } from '@mantine/core';
 import { IconFileZip } from '@tabler/icons-react';
 import { useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useRef, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { type Schemas, uploadForm } from '../api/client.ts';
 import { May } from '../app/may.tsx';
@@ -16,6 +16,8 @@ export function DeliverFrontend({ upload }: { upload: Schemas['Upload'] }) {
   const queries = useQueryClient();
   const [share, setShare] = useState<number | null>(null);
   const [error, setError] = useState<unknown>(null);
+  // A file that was mended has the name of the one that was refused, which the browser would not take as a choice.
+  const forget = useRef<() => void>(null);
   const deliver = async (file: File | null): Promise<void> => {
     if (file === null) return;
     const form = new FormData();
@@ -29,6 +31,7 @@ export function DeliverFrontend({ upload }: { upload: Schemas['Upload'] }) {
     } catch (problem) {
       setError(problem);
     } finally {
+      forget.current?.();
       setShare(null);
     }
   };
@@ -43,7 +46,12 @@ export function DeliverFrontend({ upload }: { upload: Schemas['Upload'] }) {
           </Text>
           {installed_at === null && (
             <May need="plugins:deploy" plugin={id}>
-              <FileButton onChange={file => void deliver(file)} accept=".zip,application/zip" disabled={share !== null}>
+              <FileButton
+                resetRef={forget}
+                onChange={file => void deliver(file)}
+                accept=".zip,application/zip"
+                disabled={share !== null}
+              >
                 {button => (
                   <Button {...button} size="xs" variant="default" leftSection={<IconFileZip size={16} aria-hidden />}>
                     {t(frontend === null ? 'frontend.deliver' : 'frontend.replace')}

@@ -2,10 +2,10 @@ import { linkPlugin } from './link-plugin.ts';
 
 /** Runs the start of a plugin at the build: what it asks for, and the manifest it declares. */
 
-/** What the top level of the files asked for; `stack` has positions in the bundle. */
 /** What a start says that defines no plugin. */
 export const NO_PLUGIN = 'no plugin is defined';
 
+/** What the top level of the files asked for; `stack` has positions in the bundle. */
 export type Asked = { what: 'random' | 'clock'; stack: string };
 
 export type StartRun = {

@@ -104,7 +104,7 @@ export type TestHost = {
     text: string,
     options?: CallOptions & { files?: readonly string[] },
   ): Promise<Ended & { replies: TestMessage[] }>;
-  /** Calls a function as another plugin would. */
+  /** Calls a function as another plugin would. Reading the `value` of a call that failed throws why it failed. */
   call(
     name: string,
     value?: unknown,

@@ -71,14 +71,10 @@ export async function uploadPlugin({ host, json }: Remote, file: string, fronten
       ...(a.suggested === null ? [] : suggestionLines(a.suggested)),
     ]),
     ...uploaded.triggers.flatMap(t => (t.type === 'messenger' ? [`command /${t.name}`] : [])),
-    ...(is_installed
-      ? []
-      : [
-          ...(version === installed_version
-            ? [`${version} is also the number of what is installed: raise it, so that the two can be told apart`]
-            : []),
-          `install it: plugin-host plugin install ${id} ${wasm_key}${suggests ? ' --accept-suggested-access' : ''}`,
-        ]),
+    ...(!is_installed && version === installed_version
+      ? [`${version} is also the number of what is installed: raise it, so that the two can be told apart`]
+      : []),
+    `install it: plugin-host plugin install ${id} ${wasm_key}${suggests ? ' --accept-suggested-access' : ''}`,
   ];
   return shown(json, uploaded, lines.join('\n'));
 }
