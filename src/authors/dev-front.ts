@@ -233,6 +233,9 @@ async function becomePrincipal(o: FrontOptions, text: string, response: http.Ser
     .end();
 }
 
+/** Answers that the service has given in the place of the plugin. */
+const refusals = new WeakSet<http.ServerResponse>();
+
 /** Hands a request on, with the credential of its principal. */
 async function handOn(o: FrontOptions, request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
   const [, as] = AS_PATH.exec(request.url ?? '') ?? [];
@@ -248,6 +251,7 @@ async function handOn(o: FrontOptions, request: http.IncomingMessage, response: 
     headers: bearer === null ? headers : { ...headers, authorization: `Bearer ${bearer}` },
   });
   onward.on('response', answer => {
+    if (answer.headers['content-type']?.startsWith('application/problem+json') === true) refusals.add(response);
     response.writeHead(answer.statusCode ?? 502, answer.headers);
     answer.pipe(response);
     answer.on('close', () => {
@@ -293,7 +297,7 @@ export function startFront(options: FrontOptions): Promise<Front> {
         url: request.url ?? '',
         status: response.statusCode,
         ms: performance.now() - begun,
-        isRefusal: String(response.getHeader('content-type')).startsWith('application/problem+json'),
+        isRefusal: refusals.has(response),
       }),
     );
     if (runsPlugin(request.url ?? '')) {

@@ -4,7 +4,7 @@ import { messageOf } from '../base/errors.ts';
 import type { HostCall } from '../host/host-functions.ts';
 import type { Manifest } from '../plugins/manifest.ts';
 import { endBuilds } from '../projects/build-project.ts';
-import { type Project, readProject } from '../projects/project.ts';
+import { type Language, type Project, readProject } from '../projects/project.ts';
 import {
   type AnsweredRequest,
   assertPortIsFree,
@@ -67,7 +67,9 @@ const messageLines = ({ file, text, to }: ReceivedMessage): string[] => [
 ];
 
 /** What runs for long does not come to its end: where it is, for an endless loop. */
-async function sayWhereItRuns(ms: number, say: (text: string) => void): Promise<void> {
+async function sayWhereItRuns(language: Language, ms: number, say: (text: string) => void): Promise<void> {
+  // The kit for TypeScript says at the deadline where it is.
+  if (language === 'ts') return;
   for (const [first = '', ...callers] of await runningFrames()) {
     say(`  after ${(ms / 1000).toFixed(1)} s it is still ${first}`);
     for (const caller of callers) say(`    ${caller}`);
@@ -139,9 +141,10 @@ export async function startDev(folder: string, port: number, say: (text: string)
   await assertPortIsFree(port);
   const users = new DevUsers(project.devUsers);
   writeKit(project.language, project.root);
-  const messages = new DevMessages(message => {
-    for (const line of messageLines(message)) say(line);
-  });
+  const sayAll = (lines: readonly string[]): void => {
+    for (const line of lines) say(line);
+  };
+  const messages = new DevMessages(message => sayAll(messageLines(message)));
   const settings = await messages.messenger.start();
   let base: string | null = null;
   const service = await startDevService({
@@ -151,9 +154,7 @@ export async function startDev(folder: string, port: number, say: (text: string)
     config: project.devConfig,
     language: project.language,
     progress: text => say(`[dev] ${text}`),
-    executed: (call, outcome) => {
-      for (const line of executionLines(call, outcome)) say(line);
-    },
+    executed: (call, outcome) => sayAll(executionLines(call, outcome)),
   });
   const calls = new ShownCalls(say, project.devUsers);
   const swapper = new Swapper(project, service, say, () => calls.show(swapper.manifest));
@@ -180,12 +181,8 @@ export async function startDev(folder: string, port: number, say: (text: string)
           { as, text, file: file === null ? null : fileOf(file) },
           async id => void (await principals.bearerOf(`user:${id}`)),
         ),
-      // The kit for TypeScript says at the deadline where it is.
-      late: ms =>
-        void (project.language === 'ts' ? null : sayWhereItRuns(ms, say).catch(error => say(messageOf(error)))),
-      answered(request) {
-        for (const line of answeredLines(request)) say(line);
-      },
+      late: ms => void sayWhereItRuns(project.language, ms, say).catch(error => say(messageOf(error))),
+      answered: request => sayAll(answeredLines(request)),
     });
   } catch (error) {
     messages.messenger.close();

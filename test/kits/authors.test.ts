@@ -178,3 +178,18 @@ t.test('what was built is uploaded, installed, called and read from a terminal',
   await ended;
   t.equal(out.match(/greets ada/g)?.length, 1, 'each execution is shown once');
 });
+
+t.test('plugin test says once what does not build, and types that do not fit', async t => {
+  const folder = await made(t, 'typed');
+  const file = path.join(folder, 'index.ts');
+  const source = fs.readFileSync(file, 'utf8');
+  fs.writeFileSync(file, `${source}const n: number = 'seven';\nvoid n;\n`);
+  const mistyped = await run(['test', folder]);
+  t.equal(mistyped.code, 0, mistyped.out);
+  t.match(mistyped.err, /^types: index\.ts:\d+:\d+: TS2322: /m);
+  fs.writeFileSync(file, `${source}const n = ;\n`);
+  const broken = await run(['test', folder]);
+  t.equal(broken.code, 3);
+  t.equal((broken.out + broken.err).match(/Unexpected ";"/g)?.length, 1);
+  t.match(await run(['test', 'test/plugin.test.ts']), { code: 2, err: /name the folder of the plugin before it/ });
+});
