@@ -22,7 +22,7 @@ t.test('the recipes of docs/authors.md are the code of the samples', async t => 
 
 /** The test that the page shows, by the fence. */
 const shownTest = (fence: 'ts' | 'go'): string =>
-  new RegExp(`Two users want the same seat[\\s\\S]*?\`\`\`${fence}\\n([\\s\\S]*?)\`\`\``).exec(page)?.[1] ?? '';
+  new RegExp(`Two users ask for the same seat[\\s\\S]*?\`\`\`${fence}\\n([\\s\\S]*?)\`\`\``).exec(page)?.[1] ?? '';
 
 for (const [language, fence, file] of [
   ['ts', 'ts', 'test/plugin.test.ts'],
