@@ -73,6 +73,7 @@ export type DevService = {
   port: number;
   db: Database;
   service: Service;
+  /** What the run before has left installed, like `hello 1.0.0`; null for nothing. */
   earlier: string | null;
   /** What credentials begin with. */
   prefixes: { userToken: string; serviceKey: string };

@@ -81,7 +81,7 @@ function callLines({ id, triggers }: Manifest, base: string, userFor: (policy: s
   const { port } = new URL(base);
   const where = port === String(DEV_PORT) ? '' : ` --port ${port}`;
   return triggers.flatMap(t => {
-    if (t.type !== 'http') return [`  plugin-host plugin message "/${t.name}" --as user:${userFor('')}${where}`];
+    if (t.type !== 'http') return [`  plugin-host plugin message "/${t.name}" --as user:7${where}`];
     const method = t.methods[0] === 'GET' ? '' : `-X ${t.methods[0]} `;
     const { policy = '', service_keys: keys = false, users = false } = t.access ?? {};
     const who = users || keys ? `-H 'X-Dev-Principal: ${users ? `user:${userFor(policy)}` : 'service:1'}' ` : '';

@@ -47,8 +47,8 @@ const served = (): string[] => [process.execPath, ...FLAGS, MAIN, 'plugin', 'tes
  * @param only names of files to run; all without it
  * @param say tells of types that do not fit, which stop no test
  * @returns with what the command ends: 0 when all have passed
- * @throws OperatorError when there are none, or one that is named is no test; SourceMistakes when the
- *   plugin does not build
+ * @throws OperatorError when there are none, or one that is named is no test; SourceMistakes when the plugin
+ *   does not build
  */
 export async function runTests(
   project: Project,
