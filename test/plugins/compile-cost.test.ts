@@ -116,6 +116,38 @@ t.test('unreachable code is not compiled and costs only its bytes', t => {
   t.end();
 });
 
+t.test('an integer in code that is longer than its type allows is refused', t => {
+  const section = (id: number, body: number[]): number[] => [id, ...leb(body.length), ...body];
+  const withCode = (code: number[]): Uint8Array =>
+    Uint8Array.from([
+      ...[0, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
+      ...[...section(1, [1, 0x60, 0, 0]), ...section(3, [1, 0])],
+      ...section(10, [1, ...leb(code.length + 2), 0, ...code, 0x0b]),
+    ]);
+  const padded = (bytes: number): number[] => [...Array.from({ length: bytes - 1 }, () => 0x80), 0];
+  const rows: Array<[string, number, (integer: number[]) => number[]]> = [
+    ['i32.const', 5, integer => [0x41, ...integer, 0x1a]],
+    ['i64.const', 10, integer => [0x42, ...integer, 0x1a]],
+    ['an index', 5, integer => [0x20, ...integer, 0x1a]],
+    ['an offset', 5, integer => [0x41, 0, 0x28, 2, ...integer, 0x1a]],
+  ];
+  for (const [name, bytesMax, code] of rows) {
+    t.equal(readModule(withCode(code(padded(bytesMax)))).bodies.length, 1, name);
+    const message = `an integer is longer than ${bytesMax} bytes`;
+    t.throws(() => readModule(withCode(code(padded(bytesMax + 1)))), { rule: 'malformed', message }, name);
+  }
+  t.end();
+});
+
+t.test('a br_table counts each block that it names once', t => {
+  const controlOf = (labels: string): number | undefined =>
+    readModule(assemble(`(module (func (local i32) block block i32.const 0 br_table ${labels} end end))`)).bodies[0]
+      ?.control;
+  t.equal(controlOf('0 0 0 1 1'), controlOf('0 1'));
+  t.equal((controlOf('0 1') ?? 0) - (controlOf('0 0') ?? 0), 1);
+  t.end();
+});
+
 t.test('what the toolchains produce stays far below the bounds, and small plugins are optimized whole', async t => {
   const modules: Array<[string, Uint8Array]> = [
     ['AssemblyScript', await buildExample('filebox')],

@@ -46,37 +46,61 @@ export type BodyCounts = {
 };
 
 /** Weights of one count: nanoseconds and bytes of the baseline compiler, nanoseconds of the optimizing one. */
-type Weight = { ns: number; bytes: number; optimizedNs: number; what: (c: BodyCounts) => [number, string] };
+type Weight = {
+  ns: number;
+  bytes: number;
+  optimizedNs: number;
+  count(c: BodyCounts): number;
+  what(c: BodyCounts): string;
+};
 
 const WEIGHTS: readonly Weight[] = [
-  { ns: 20, bytes: 30, optimizedNs: 350, what: c => [c.bytes, 'bytes of code'] },
-  { ns: 80, bytes: 100, optimizedNs: 5000, what: c => [c.control, 'control instructions'] },
+  { ns: 20, bytes: 30, optimizedNs: 350, count: c => c.bytes, what: () => 'bytes of code' },
+  { ns: 80, bytes: 100, optimizedNs: 5000, count: c => c.control, what: () => 'control instructions' },
   {
     ns: 7,
     bytes: 12,
     optimizedNs: 6,
-    what: c => [c.carried, `locals and stack values, added up over ${c.control} control instructions`],
+    count: c => c.carried,
+    what: c => `locals and stack values, added up over ${c.control} control instructions`,
   },
-  { ns: 0, bytes: 0, optimizedNs: 200, what: c => [c.phis, 'locals at loops and inside try'] },
-  { ns: 1, bytes: 0, optimizedNs: 10, what: c => [c.atEntries, 'locals, added up over the entries of br_table'] },
-  { ns: 150, bytes: 250, optimizedNs: 4500, what: c => [c.calls, 'calls'] },
+  { ns: 0, bytes: 0, optimizedNs: 200, count: c => c.phis, what: () => 'locals at loops and inside try' },
+  {
+    ns: 1,
+    bytes: 0,
+    optimizedNs: 10,
+    count: c => c.atEntries,
+    what: () => 'locals, added up over the entries of br_table',
+  },
+  { ns: 150, bytes: 250, optimizedNs: 4500, count: c => c.calls, what: () => 'calls' },
   {
     ns: 3,
     bytes: 0.2,
     optimizedNs: 3,
-    what: c => [c.atCalls, `locals and stack values, added up over ${c.calls} calls`],
+    count: c => c.atCalls,
+    what: c => `locals and stack values, added up over ${c.calls} calls`,
   },
-  { ns: 140, bytes: 40, optimizedNs: 3500, what: c => [c.passed, 'values passed by calls, branches and blocks'] },
-  { ns: 0, bytes: 0, optimizedNs: 3.5, what: c => [c.looped, 'bytes in loops, once for each loop around them'] },
+  {
+    ns: 140,
+    bytes: 40,
+    optimizedNs: 3500,
+    count: c => c.passed,
+    what: () => 'values passed by calls, branches and blocks',
+  },
+  {
+    ns: 0,
+    bytes: 0,
+    optimizedNs: 3.5,
+    count: c => c.looped,
+    what: () => 'bytes in loops, once for each loop around them',
+  },
   // To free a register, the compiler searches all values on the stack.
   {
     ns: 0.04,
     bytes: 0,
     optimizedNs: 0,
-    what: c => [
-      c.bytes * (c.locals + c.stack),
-      `bytes of code times its ${c.locals} locals and ${c.stack} stack values`,
-    ],
+    count: c => c.bytes * (c.locals + c.stack),
+    what: c => `bytes of code times its ${c.locals} locals and ${c.stack} stack values`,
   },
 ];
 /** Fixed cost of a function. */
@@ -87,7 +111,7 @@ export type CompileCost = { baselineMs: number; baselineBytes: number; optimized
 export function compileCost(counts: BodyCounts): CompileCost {
   let [ns, bytes, optimizedNs] = [FUNCTION_NS, 0, FUNCTION_NS * 10];
   for (const weight of WEIGHTS) {
-    const [count] = weight.what(counts);
+    const count = weight.count(counts);
     ns += count * weight.ns;
     bytes += count * weight.bytes;
     optimizedNs += count * weight.optimizedNs;
@@ -100,10 +124,10 @@ function mostOf(counts: BodyCounts, key: 'ns' | 'bytes'): string {
   let most = -1;
   let words = '';
   for (const weight of WEIGHTS) {
-    const [count, what] = weight.what(counts);
+    const count = weight.count(counts);
     if (count * weight[key] <= most) continue;
     most = count * weight[key];
-    words = `${count} ${what}`;
+    words = `${count} ${weight.what(counts)}`;
   }
   return words;
 }

@@ -2,6 +2,7 @@ import { type BodyCounts, compileCost, refuseFunction, type Signatures } from '.
 import { GATE } from './gate-limits.ts';
 import { readValueType, skipPlain } from './instructions.ts';
 import { GateRefusal, type Reader } from './reader.ts';
+import { plainEffect } from './stack-effects.ts';
 
 /** An open block. `height`: height of the operand stack below the block's parameters. */
 type Frame = {
@@ -13,6 +14,8 @@ type Frame = {
   /** Whether the block is reachable: unreachable code is read but not compiled. */
   reachable: boolean;
   start: number;
+  /** The last `br_table` that names it, so that each counts a block once. */
+  namedBy: number;
 };
 
 const OP = {
@@ -42,29 +45,117 @@ const OP = {
   memoryGrow: 0x40,
 } as const;
 
-/** Walks one function body, tracking the height of the operand stack, and counts the work of the compilers. */
-class BodyWalk {
+/** What follows the byte of an instruction. */
+const FOLLOWS = {
+  /** Read one by one. */
+  other: 0,
+  nothing: 1,
+  /** An integer of at most five bytes. */
+  integer: 2,
+  /** An integer of at most ten bytes. */
+  longInteger: 3,
+  /** Alignment and offset in the memory. */
+  memoryArgument: 4,
+} as const;
+
+/** By opcode, for the most frequent instructions: those that neither branch nor call. */
+const FOLLOWING = new Uint8Array(256);
+FOLLOWING.fill(FOLLOWS.nothing, 0x45, 0xc4 + 1).fill(FOLLOWS.nothing, 0x1a, 0x1b + 1);
+FOLLOWING.fill(FOLLOWS.integer, 0x20, 0x26 + 1).fill(FOLLOWS.integer, 0x41, 0x41 + 1);
+FOLLOWING.fill(FOLLOWS.longInteger, 0x42, 0x42 + 1);
+FOLLOWING.fill(FOLLOWS.memoryArgument, 0x28, 0x3e + 1);
+
+const noCounts = (): BodyCounts => ({
+  offset: 0,
+  bytes: 0,
+  locals: 0,
+  stack: 0,
+  control: 0,
+  carried: 0,
+  phis: 0,
+  atEntries: 0,
+  calls: 0,
+  atCalls: 0,
+  passed: 0,
+  looped: 0,
+});
+
+/** Reads function bodies, tracking the height of the operand stack, and counts the work of the compilers. */
+export class BodyReader {
   readonly #r: Reader;
   readonly #signatures: Signatures;
-  readonly #index: number;
-  readonly #counts: BodyCounts;
+  #index = 0;
+  #counts = noCounts();
+  /** Open blocks, up to `#depth`; those behind are used again. */
   readonly #frames: Frame[] = [];
+  #depth = 0;
   #height = 0;
   #reachable = true;
   #tries = 0;
+  /** How many `br_table` there were. */
+  #branchTables = 0;
 
-  constructor(r: Reader, signatures: Signatures, index: number, counts: BodyCounts) {
+  /** @param r reader of the code section */
+  constructor(r: Reader, signatures: Signatures) {
     this.#r = r;
     this.#signatures = signatures;
+  }
+
+  /**
+   * Reads the next function body, from its size on.
+   *
+   * @param index of the function, for messages
+   * @returns counts of the compilers' work
+   * @throws GateRefusal naming the function and the limit
+   */
+  read(index: number): BodyCounts {
+    const r = this.#r;
+    const { functions, parameters, results } = this.#signatures;
+    const size = r.count(GATE.bodyBytes, `bytes in function ${index}`);
+    const end = r.at + size;
+    if (end > r.end) r.refuse('truncated', `function ${index} reaches beyond the code section`);
+    const type = functions[index] ?? -1;
+    const counts = noCounts();
+    counts.offset = r.at;
+    counts.bytes = size;
+    counts.locals = this.#locals(index, parameters[type] ?? 0);
+    counts.passed = (parameters[type] ?? 0) + (results[type] ?? 0);
     this.#index = index;
     this.#counts = counts;
+    this.#walk(end, results[type] ?? 0);
+    if (r.at !== end) r.refuse('malformed', `function ${index} does not end where its size says`);
+    const refusal = refuseFunction(index, counts, compileCost(counts));
+    if (refusal !== null) throw new GateRefusal(refusal.rule, refusal.message, refusal.offset);
+    return counts;
+  }
+
+  /** @returns the number of parameters and locals */
+  #locals(index: number, parameters: number): number {
+    const r = this.#r;
+    let locals = parameters;
+    const groups = r.count(GATE.locals, `groups of locals in function ${index}`);
+    for (let k = 0; k < groups; k++) {
+      locals += r.u32();
+      if (locals > GATE.locals)
+        r.refuse(
+          'locals',
+          `function ${index} has more than ${GATE.locals} parameters and locals; the compiler's memory grows with them`,
+        );
+      readValueType(r);
+    }
+    return locals;
   }
 
   /** Reads to the final `end` of the body. */
-  run(end: number, results: number): void {
+  #walk(end: number, results: number): void {
     const r = this.#r;
-    this.#frames.push(this.#frame(OP.block, 0, results));
-    while (this.#frames.length > 0) {
+    this.#depth = 0;
+    this.#height = 0;
+    this.#reachable = true;
+    this.#tries = 0;
+    this.#open(OP.block, 0, results);
+    while (this.#depth > 0) {
+      this.#skipStraight(end);
       if (r.at >= end) r.refuse('truncated', `function ${this.#index} has no end`);
       const op = r.byte();
       if (
@@ -83,24 +174,70 @@ class BodyWalk {
     }
   }
 
-  #frame(op: number, parameters: number, results: number): Frame {
+  /**
+   * Skips the most frequent instructions, which are most of a body, up to the first other one. Anything unusual about one
+   * is left to `skipPlain`, which says what is wrong with it.
+   */
+  #skipStraight(end: number): void {
+    const r = this.#r;
+    const { bytes } = r;
+    const floor = this.#frames[this.#depth - 1]?.height ?? 0;
+    let { at } = r;
+    let height = this.#height;
+    let highest = this.#counts.stack;
+    while (at < end) {
+      const op = bytes[at]!;
+      const follows = FOLLOWING[op]!;
+      if (follows === FOLLOWS.other) break;
+      let next = at + 1;
+      if (follows !== FOLLOWS.nothing) {
+        if (follows === FOLLOWS.memoryArgument && bytes[next++]! >= 64) break;
+        let left = follows === FOLLOWS.longInteger ? 10 : 5;
+        while (left > 0 && bytes[next++]! >= 128) left--;
+        if (left === 0) break;
+      }
+      at = next;
+      height += plainEffect(op);
+      if (height < floor) height = floor;
+      if (height > highest) highest = height;
+    }
+    r.at = at;
+    this.#height = height;
+    this.#counts.stack = highest;
+  }
+
+  /** Opens a block. */
+  #open(op: number, parameters: number, results: number): void {
     const isTry = op === OP.try || op === OP.tryTable;
     if (isTry) this.#tries++;
-    return {
-      height: Math.max(0, this.#height - parameters),
-      parameters,
-      results,
-      isTry,
-      isLoop: op === OP.loop,
-      reachable: this.#reachable,
-      start: this.#r.at,
-    };
+    let frame = this.#frames[this.#depth];
+    if (frame === undefined) {
+      frame = {
+        height: 0,
+        parameters: 0,
+        results: 0,
+        isTry: false,
+        isLoop: false,
+        reachable: true,
+        start: 0,
+        namedBy: 0,
+      };
+      this.#frames.push(frame);
+    }
+    this.#depth++;
+    frame.height = Math.max(0, this.#height - parameters);
+    frame.parameters = parameters;
+    frame.results = results;
+    frame.isTry = isTry;
+    frame.isLoop = op === OP.loop;
+    frame.reachable = this.#reachable;
+    frame.start = this.#r.at;
   }
 
   /** In unreachable code the stack may be too short; elsewhere the compiler refuses that. */
   #move(effect: number): void {
     const height = this.#height + effect;
-    const floor = this.#frames.at(-1)?.height ?? 0;
+    const floor = this.#frames[this.#depth - 1]?.height ?? 0;
     this.#height = height < floor ? floor : height;
     if (height > this.#counts.stack) this.#counts.stack = height;
   }
@@ -163,7 +300,7 @@ class BodyWalk {
   /** Marks the following code as unreachable. */
   #stop(): void {
     this.#reachable = false;
-    this.#height = this.#frames.at(-1)?.height ?? 0;
+    this.#height = this.#frames[this.#depth - 1]?.height ?? 0;
   }
 
   #throw(values: number): void {
@@ -175,33 +312,31 @@ class BodyWalk {
     return this.#signatures.parameters[this.#signatures.tags[tag] ?? -1] ?? 0;
   }
 
-  /** Parameters and results of a block, from its type. */
-  #blockType(): [number, number] {
-    const t = this.#r.peek();
-    if (t === 0x63 || t === 0x64) this.#r.refuse('gc-type', 'a block has a garbage-collected type');
+  #enter(op: number): void {
+    const r = this.#r;
+    const { parameters, results } = this.#signatures;
+    const t = r.peek();
+    if (t === 0x63 || t === 0x64) r.refuse('gc-type', 'a block has a garbage-collected type');
     // A single value type, or no value (0x40), is encoded as a negative number of one byte.
     if (t >= 0x40 && t < 0x80) {
-      this.#r.advance(1);
-      return [0, t === 0x40 ? 0 : 1];
+      r.advance(1);
+      return this.#enterTyped(op, 0, t === 0x40 ? 0 : 1);
     }
-    const index = this.#r.u32();
-    const parameters = this.#signatures.parameters[index];
-    const results = this.#signatures.results[index];
-    if (parameters === undefined || results === undefined)
-      return this.#r.refuse('malformed', `function ${this.#index} has a block of type ${index}, which does not exist`);
-    return [parameters, results];
+    const index = r.u32();
+    if (index >= parameters.length)
+      return r.refuse('malformed', `function ${this.#index} has a block of type ${index}, which does not exist`);
+    this.#enterTyped(op, parameters[index] ?? 0, results[index] ?? 0);
   }
 
-  #enter(op: number): void {
-    const [parameters, results] = this.#blockType();
+  #enterTyped(op: number, parameters: number, results: number): void {
     if (op === OP.if) this.#move(-1);
     // An `if` keeps the state for its `else`.
     this.#merge(op === OP.if ? 2 : 1);
     this.#counts.passed += parameters + results;
     if (op === OP.loop && this.#reachable) this.#counts.phis += this.#counts.locals;
     if (op === OP.tryTable) this.#catchClauses();
-    this.#frames.push(this.#frame(op, parameters, results));
-    if (this.#frames.length > GATE.nesting)
+    this.#open(op, parameters, results);
+    if (this.#depth > GATE.nesting)
       this.#r.refuse('nesting', `function ${this.#index} nests blocks deeper than ${GATE.nesting}`);
   }
 
@@ -218,7 +353,7 @@ class BodyWalk {
 
   /** `else`, `catch`, `catch_all`: restarts the block with another stack. */
   #nextArm(op: number): void {
-    const frame = this.#frames.at(-1);
+    const frame = this.#frames[this.#depth - 1];
     if (frame === undefined) return;
     this.#merge(1);
     this.#reachable = frame.reachable;
@@ -236,7 +371,7 @@ class BodyWalk {
   }
 
   #leave(): void {
-    const frame = this.#frames.pop();
+    const frame = this.#frames[--this.#depth];
     if (frame === undefined) return;
     if (frame.isTry) this.#tries--;
     if (frame.isLoop) this.#counts.looped += this.#r.at - frame.start;
@@ -246,30 +381,42 @@ class BodyWalk {
     this.#merge(1);
   }
 
+  /** The block that a label names; none for a label that the compiler refuses. */
+  #target(label: number): Frame | undefined {
+    return label < this.#depth ? this.#frames[this.#depth - 1 - label] : undefined;
+  }
+
   /** Number of values a branch to a label passes on. */
   #arityOf(label: number): number {
-    const frame = this.#frames[this.#frames.length - 1 - label];
+    const frame = this.#target(label);
     return frame === undefined ? 0 : frame.isLoop ? frame.parameters : frame.results;
+  }
+
+  #branchTable(): void {
+    const r = this.#r;
+    this.#move(-1);
+    const labels = r.count(GATE.tableLabels, 'labels in one br_table');
+    const table = ++this.#branchTables;
+    let arity = 0;
+    let targets = 0;
+    for (let k = 0; k <= labels; k++) {
+      const label = r.u32();
+      if (k === 0) arity = this.#arityOf(label);
+      const frame = this.#target(label);
+      if (frame === undefined || frame.namedBy === table) continue;
+      frame.namedBy = table;
+      targets++;
+    }
+    this.#counts.passed += labels + arity * targets;
+    // The optimizing compiler copies the locals for each entry of the table.
+    this.#counts.atEntries += this.#reachable ? labels * this.#counts.locals : 0;
+    this.#merge(1 + targets);
+    this.#stop();
   }
 
   #branch(op: number): void {
     const r = this.#r;
-    if (op === OP.brTable) {
-      this.#move(-1);
-      const labels = r.count(GATE.tableLabels, 'labels in one br_table');
-      let arity = 0;
-      const seen = new Set<number>();
-      for (let k = 0; k <= labels; k++) {
-        const label = r.u32();
-        if (k === 0) arity = this.#arityOf(label);
-        seen.add(label);
-      }
-      this.#counts.passed += labels + arity * seen.size;
-      // The optimizing compiler copies the locals for each entry of the table.
-      this.#counts.atEntries += this.#reachable ? labels * this.#counts.locals : 0;
-      this.#merge(1 + seen.size);
-      return this.#stop();
-    }
+    if (op === OP.brTable) return this.#branchTable();
     if (op === OP.brIf) this.#move(-1);
     this.#counts.passed += this.#arityOf(r.u32());
     this.#merge(op === OP.brIf ? 2 : 1);
@@ -298,50 +445,4 @@ class BodyWalk {
     if (op === OP.returnCall || op === OP.returnCallIndirect) this.#stop();
     else this.#move(gives);
   }
-}
-
-/**
- * Reads one function body.
- *
- * @param r reader at the size of the body
- * @param index of the function, for messages
- * @returns counts of the compilers' work
- * @throws GateRefusal naming the function and the limit
- */
-export function readFunctionBody(r: Reader, index: number, signatures: Signatures): BodyCounts {
-  const size = r.count(GATE.bodyBytes, `bytes in function ${index}`);
-  const end = r.at + size;
-  if (end > r.end) r.refuse('truncated', `function ${index} reaches beyond the code section`);
-  const type = signatures.functions[index] ?? -1;
-  let locals = signatures.parameters[type] ?? 0;
-  const groups = r.count(GATE.locals, `groups of locals in function ${index}`);
-  for (let k = 0; k < groups; k++) {
-    locals += r.u32();
-    if (locals > GATE.locals)
-      r.refuse(
-        'locals',
-        `function ${index} has more than ${GATE.locals} parameters and locals; the compiler's memory grows with them`,
-      );
-    readValueType(r);
-  }
-  const results = signatures.results[type] ?? 0;
-  const counts: BodyCounts = {
-    offset: end - size,
-    bytes: size,
-    locals,
-    stack: 0,
-    control: 0,
-    carried: 0,
-    phis: 0,
-    atEntries: 0,
-    calls: 0,
-    atCalls: 0,
-    passed: (signatures.parameters[type] ?? 0) + results,
-    looped: 0,
-  };
-  new BodyWalk(r, signatures, index, counts).run(end, results);
-  if (r.at !== end) r.refuse('malformed', `function ${index} does not end where its size says`);
-  const refusal = refuseFunction(index, counts, compileCost(counts));
-  if (refusal !== null) throw new GateRefusal(refusal.rule, refusal.message, refusal.offset);
-  return counts;
 }

@@ -2,7 +2,7 @@ import { leb } from '../../abi/leb.ts';
 import { decodePositions, POSITIONS_BYTES_MAX, POSITIONS_SECTION, type Positions } from '../../abi/positions.ts';
 import { LIMITS } from '../../base/limits.ts';
 import { type BodyCounts, planCompilation, type Signatures } from './compile-cost.ts';
-import { readFunctionBody } from './function-body.ts';
+import { BodyReader } from './function-body.ts';
 import { GATE } from './gate-limits.ts';
 import { type DataSegment, type GlobalVariable, readData, readElements, readGlobals } from './initial-values.ts';
 import { readValueType } from './instructions.ts';
@@ -208,8 +208,8 @@ function readSection(id: number, r: Reader, out: ModuleOutline): void {
       out.entriesAt.code = r.at;
       if (count !== out.functionTypes.length)
         r.refuse('malformed', `${count} function bodies for ${out.functionTypes.length} functions`);
-      for (let i = 0; i < count; i++)
-        out.bodies.push(readFunctionBody(r, out.importedFunctions.length + i, out.signatures));
+      const bodies = new BodyReader(r, out.signatures);
+      for (let i = 0; i < count; i++) out.bodies.push(bodies.read(out.importedFunctions.length + i));
       out.namesFunctions = r.namesFunctions;
       out.namesDataSegments = r.namesDataSegments;
       out.dropsSegments = r.dropsSegments;
