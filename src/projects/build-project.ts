@@ -69,6 +69,15 @@ export const withoutTold = <F extends ShownFinding>(findings: readonly F[], warn
     return permission === undefined || !isPlaceKnown(warnings, permission);
   });
 
+/** Administrators read the reason of each requirement before they accept it. */
+const withoutReason = ({ requirements }: Manifest): string[] =>
+  requirements
+    .filter(r => r.description.trim() === '')
+    .map(
+      r =>
+        `the requirement "${r.kind}${r.target === undefined ? '' : `:${r.target}`}" has no reason: say in a sentence what it is for; the administrator reads it before the installation`,
+    );
+
 async function packedFrontend(folder: string): Promise<Uint8Array> {
   const index = path.join(folder, 'index.html');
   if (!fs.existsSync(index)) throw new SourceMistakes(`there is no ${index}: a frontend begins with it`);
@@ -103,7 +112,12 @@ export async function buildModule({ entry, frontend, language }: Project): Promi
   const wrong = suggestedPolicyMistakes(read.manifest);
   if (wrong.length > 0) throw new SourceMistakes(wrong.map(line => `refusal: ${line}`).join('\n'));
   const packed = frontend === null ? null : await packedFrontend(frontend);
-  return { module, manifest: read.manifest, frontend: packed, warnings };
+  return {
+    module,
+    manifest: read.manifest,
+    frontend: packed,
+    warnings: [...warnings, ...withoutReason(read.manifest)],
+  };
 }
 
 /**

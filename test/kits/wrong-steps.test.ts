@@ -95,6 +95,11 @@ for (const [language, wrong] of Object.entries(KITS)) {
       findings.some(f => f.rule === 'undeclared'),
       'is said once, with its place',
     );
+    t.match(
+      (await build(/Counts who was greeted/, '')).warnings,
+      [/^the requirement "kv" has no reason: say in a sentence what it is for/],
+      'a requirement without a reason',
+    );
     await t.rejects(build(...wrong.twice), /the name "greet" is used twice: rename one of the triggers/);
     await t.rejects(
       build(/(["'])\/greet\/:name["']/, '$1greet$1'),
