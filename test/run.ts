@@ -90,7 +90,7 @@ function allFiles(): string[] {
 
 const words = process.argv.slice(2);
 const writeTimes = words.includes('--times');
-const files = words.filter(word => word !== '--times');
+const files = [...new Set(words.filter(word => word !== '--times'))];
 const began = performance.now();
 let passed = 0;
 let failed = 0;
