@@ -1,8 +1,8 @@
 import { leb } from '../../abi/leb.ts';
 import { decodePositions, POSITIONS_BYTES_MAX, POSITIONS_SECTION, type Positions } from '../../abi/positions.ts';
 import { LIMITS } from '../../base/limits.ts';
+import { BodyReader } from './body-reader.ts';
 import { type BodyCounts, planCompilation, type Signatures } from './compile-cost.ts';
-import { BodyReader } from './function-body.ts';
 import { GATE } from './gate-limits.ts';
 import { type DataSegment, type GlobalVariable, readData, readElements, readGlobals } from './initial-values.ts';
 import { readValueType } from './instructions.ts';

@@ -3,7 +3,7 @@
  * type of the module (core specification 3.4).
  */
 
-/** One-byte instructions, by opcode. Those that depend on a type are in `function-body`. */
+/** One-byte instructions, by opcode. Those that depend on a type are in `body-reader`. */
 const PLAIN = new Int8Array(256);
 const set = (effect: number, ...ranges: Array<number | [number, number]>): void => {
   for (const range of ranges) {
