@@ -8,7 +8,7 @@ import {
   Students,
   TriggerHTTP,
   Users,
-} from 'plugin-host';
+} from '@plugin-host/sdk';
 
 /** Announcements to study groups in their messengers. The same one is not sent twice by a second click. */
 definePlugin({

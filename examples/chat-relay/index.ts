@@ -9,7 +9,7 @@ import {
   ServiceKeys,
   StringField,
   TriggerHTTP,
-} from 'plugin-host';
+} from '@plugin-host/sdk';
 
 /**
  * Passes events on to the webhook of a team chat (Mattermost, Slack, Rocket.Chat), and publishes them here. While the chat is away

@@ -8,7 +8,7 @@ import {
   StringField,
   TriggerHTTP,
   Users,
-} from 'plugin-host';
+} from '@plugin-host/sdk';
 
 /** Grades in a database: teachers enter them, each student sees only their own. It makes its table itself. */
 definePlugin({

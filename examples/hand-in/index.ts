@@ -9,7 +9,7 @@ import {
   StringField,
   TriggerHTTP,
   Users,
-} from 'plugin-host';
+} from '@plugin-host/sdk';
 
 /** Students hand in files on a page in the browser, teachers fetch them. A later file replaces an earlier one. */
 definePlugin({

@@ -8,7 +8,7 @@ import {
   TriggerHTTP,
   TriggerMessenger,
   Users,
-} from 'plugin-host';
+} from '@plugin-host/sdk';
 
 /** Office hours of a department: teachers offer slots, each student takes one, and no two get the same. */
 definePlugin({

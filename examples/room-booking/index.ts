@@ -1,4 +1,4 @@
-import { ConfigFields, type Context, definePlugin, KV, StringField, TriggerHTTP, Users } from 'plugin-host';
+import { ConfigFields, type Context, definePlugin, KV, StringField, TriggerHTTP, Users } from '@plugin-host/sdk';
 
 /** Rooms by the hour: a booking of several hours is made whole or not at all, and no hour is given twice. */
 definePlugin({

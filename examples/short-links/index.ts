@@ -1,4 +1,4 @@
-import { Context, HTTPAuthInfo, KV, list, obj, Plugin, Public, quote, Users } from "plugin-host";
+import { Context, HTTPAuthInfo, KV, list, obj, Plugin, Public, quote, Users } from "@plugin-host/sdk";
 
 const NAME_CHARS: i32 = 40;
 const URL_CHARS: i32 = 2000;

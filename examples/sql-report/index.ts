@@ -7,7 +7,7 @@ import {
   StringField,
   TriggerHTTP,
   Users,
-} from 'plugin-host';
+} from '@plugin-host/sdk';
 
 /** A report from a database of the university: an administrator writes the query once, staff read it as a page or a table. */
 definePlugin({

@@ -1,4 +1,4 @@
-import { ConfigFields, type Context, definePlugin, KV, StringField, TriggerHTTP, Users } from 'plugin-host';
+import { ConfigFields, type Context, definePlugin, KV, StringField, TriggerHTTP, Users } from '@plugin-host/sdk';
 
 /** A survey on a page in the browser: each user answers once, and no answer says whose it is. */
 definePlugin({

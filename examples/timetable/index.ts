@@ -8,7 +8,7 @@ import {
   StringField,
   TriggerHTTP,
   TriggerMessenger,
-} from 'plugin-host';
+} from '@plugin-host/sdk';
 
 /** A bot that knows the timetable: the registrar sends it, students ask for a day in their messenger. */
 definePlugin({

@@ -33,7 +33,7 @@ const USES = Object.entries({
   console: 'console',
   crypto: 'crypto',
   performance: 'performance',
-}).map(([name, ours]) => `${name}=~lib/plugin-host/standard/${ours}`);
+}).map(([name, ours]) => `${name}=~lib/@plugin-host/sdk/standard/${ours}`);
 
 /** What a module must have; everything else an author may set in `asconfig.json`. Names make stacks of traps readable. */
 const FLAGS = ['--outFile', OUT, '--sourceMap', '--debug', '--exportStart', '_initialize', '--use', USES.join(',')];
@@ -63,7 +63,7 @@ function read(file: string): string | null {
 
 /** The file of the kit behind a name by which the compiler looks for a package; null for another name. */
 function kitFile(name: string): string | null {
-  const [, inKit] = /^(?:~lib|node_modules)\/plugin-host\/(.+\.ts)$/.exec(name) ?? [];
+  const [, inKit] = /^(?:~lib|node_modules)\/@plugin-host\/sdk\/(.+\.ts)$/.exec(name) ?? [];
   return inKit === undefined ? null : path.join(KIT, inKit);
 }
 
@@ -103,7 +103,7 @@ const ERROR = 3;
 /** A diagnostic as `file:line:column: text`, with the line it is about. */
 function diagnosticLine({ code, message, range, relatedRange }: Diagnostic, root: string): string {
   // Types by the names authors import them by.
-  const said = message.replace(/~lib\/(?:[\w-]+\/)+(?=[A-Z])/g, '');
+  const said = message.replace(/~lib\/(?:[\w@-]+\/)+(?=[A-Z])/g, '');
   const text = `${code < 1000 ? 'AS' : 'TS'}${code}: ${said}`;
   // What the library does not allow is a mistake of the file that asks for it.
   const isAuthors = (r: Range | null): boolean => r !== null && !r.source.normalizedPath.startsWith('~lib/');
@@ -124,8 +124,8 @@ async function compile(input: string, root: string): Promise<Compiled> {
   const entry = path.relative(root, path.resolve(input)).replace(/\.ts$/, '').split(path.sep).join('/');
   // The entry points are the kit's; the plugin's own files only declare and handle.
   const main = [
-    'export { plugin_handle, plugin_describe } from "plugin-host/run";',
-    'import "plugin-host/standard";',
+    'export { plugin_handle, plugin_describe } from "@plugin-host/sdk/run";',
+    'import "@plugin-host/sdk/standard";',
     `import "./${entry}";\n`,
   ].join('\n');
   const readFile = (name: string, base: string): string | null => {

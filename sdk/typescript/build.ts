@@ -101,7 +101,10 @@ async function bundle(input: string, root: string): Promise<Bundle> {
   const kit = {
     name: 'plugin-host',
     setup(build: import('esbuild').PluginBuild) {
-      build.onResolve({ filter: /^plugin-host$/ }, () => ({ path: path.join(KIT, 'index.ts') }));
+      build.onResolve({ filter: /^@plugin-host\/sdk$/ }, () => ({ path: path.join(KIT, 'index.ts') }));
+      build.onResolve({ filter: /^(@plugin-host\/|plugin-host(\/|$))/ }, ({ path: name }) => ({
+        errors: [{ text: `there is no "${name}": a plugin imports its kit from "@plugin-host/sdk"` }],
+      }));
       build.onResolve({ filter: /^\.\/host-functions\.js$/ }, () => ({ path: 'host-functions', namespace: 'engine' }));
       build.onLoad({ filter: /.*/, namespace: 'engine' }, () => ({ contents: hostFunctions(), loader: 'js' }));
       // A package may have the name of one of Node's modules ("events"): it is asked for first.

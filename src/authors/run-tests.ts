@@ -63,7 +63,7 @@ export async function runTests(
   const hasGoTests = language === 'go' && (goFiles.length > 0 || (only.length === 0 && hasTests(root)));
   if (files.length === 0 && !hasGoTests)
     throw new OperatorError(
-      `${root} has no tests: write test/plugin.http, or test/plugin.test.ts with testHost of "plugin-host/test"`,
+      `${root} has no tests: write test/plugin.http, or test/plugin.test.ts with testHost of "@plugin-host/sdk/test"`,
     );
   // What does not build is said once, and not by each test.
   await buildProject(project).finally(endBuilds);

@@ -2,7 +2,7 @@ import { registerHooks } from 'node:module';
 import { fileURLToPath } from 'node:url';
 
 /**
- * Loaded before the tests of an author: `plugin-host/test` is the test host of this program, and a file without code is a
+ * Loaded before the tests of an author: `@plugin-host/sdk/test` is the test host of this program, and a file without code is a
  * module that runs the tests in it.
  */
 
@@ -14,7 +14,7 @@ for (const stream of [process.stdout, process.stderr]) stream.setMaxListeners(0)
 
 registerHooks({
   resolve: (specifier, context, next) =>
-    specifier === 'plugin-host/test' ? { url: here('test-host'), shortCircuit: true } : next(specifier, context),
+    specifier === '@plugin-host/sdk/test' ? { url: here('test-host'), shortCircuit: true } : next(specifier, context),
   load(url, context, next) {
     if (!url.endsWith('.http')) return next(url, context);
     const [module, file] = [here('run-fixture'), fileURLToPath(url)].map(text => JSON.stringify(text));

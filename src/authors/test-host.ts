@@ -14,7 +14,7 @@ import { Lockstep } from './lockstep.ts';
 import { answerCall, type Caller, MemoryHost, type Outside, type TestFile } from './memory-host.ts';
 import { type Refusal, refusalOf, type TestCaller } from './test-refusal.ts';
 
-/** Runs the module of a plugin in the sandbox of the service, for tests of its author (`plugin-host/test`). */
+/** Runs the module of a plugin in the sandbox of the service, for tests of its author (`@plugin-host/sdk/test`). */
 
 /** Who a test calls as, and what the plugin has. */
 export type CallOptions = {

@@ -43,7 +43,10 @@ async function hostOf(t: Test, source: string): Promise<TestHost> {
   return host;
 }
 
-const plugin = (handlers: string, top = ''): string => `import { Context, Json, list, obj, Plugin } from "plugin-host";
+const plugin = (
+  handlers: string,
+  top = '',
+): string => `import { Context, Json, list, obj, Plugin } from "@plugin-host/sdk";
 ${top}
 Plugin("tried", "Tried", "1.0.0")
   .HTTP("run", "/run", ["POST"], run)
@@ -51,7 +54,7 @@ Plugin("tried", "Tried", "1.0.0")
 function twice(ctx: Context): void { ctx.Output(obj().num("twice", ctx.Call.Value.integer * 2)); }
 ${handlers}`;
 
-const READER = `import { Context, Database, Plugin, list, obj } from "plugin-host";
+const READER = `import { Context, Database, Plugin, list, obj } from "@plugin-host/sdk";
 Plugin("reader", "Reader", "1.0.0").Requires(Database("Reads").Build()).HTTP("run", "/run", ["GET"], run);
 function run(ctx: Context): void {
   const rows = ctx.Database("default").value!.Query("SELECT a, b FROM t");
@@ -218,7 +221,7 @@ function run(ctx: Context): void {
 });
 
 t.test('the answer of another plugin is written into a buffer that holds it', async t => {
-  const source = `import { Context, Obj, obj, Plugin, PluginDep } from "plugin-host";
+  const source = `import { Context, Obj, obj, Plugin, PluginDep } from "@plugin-host/sdk";
 Plugin("tried", "Tried", "1.0.0").Requires(PluginDep("menu", "Asks").Build()).HTTP("ask", "/ask", ["GET"], ask);
 function ask(ctx: Context): void {
   const room = new ArrayBuffer(12);
@@ -276,7 +279,7 @@ const IMPORT_ALL = `import { ${[
   .flatMap(([, names = '']) => names.split(','))
   .map(name => name.trim())
   .filter(name => name !== '')
-  .join(', ')} } from "plugin-host";\n`;
+  .join(', ')} } from "@plugin-host/sdk";\n`;
 
 const REQUIRES = [
   ...['KV("")', 'Database("")', 'HTTP("")', 'NotifyReq("")', 'EventsReq("")', 'PluginDep("menu", "")', 'File("")'],

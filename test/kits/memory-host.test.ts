@@ -66,7 +66,7 @@ t.test('what a test stores ends, is refused and is hidden as in the service', as
   });
 });
 
-const BOOKING = `import { type Context, definePlugin, KV, TriggerHTTP, TriggerMessenger, NewMessage } from 'plugin-host';
+const BOOKING = `import { type Context, definePlugin, KV, TriggerHTTP, TriggerMessenger, NewMessage } from '@plugin-host/sdk';
 const book = (ctx: Context, free: (key: string) => boolean): void => ctx.JSON(free('slot') ? 201 : 409, {});
 const seenFree = (ctx: Context) => (key: string): boolean => {
   if (ctx.KVGet(key) !== null) return false;
@@ -142,7 +142,7 @@ t.test('a time to live of less than a second ends', async t => {
   const entry = path.join(t.testdir({}), 'index.ts');
   fs.writeFileSync(
     entry,
-    `import { definePlugin, KV, TriggerHTTP } from 'plugin-host';
+    `import { definePlugin, KV, TriggerHTTP } from '@plugin-host/sdk';
 definePlugin({
   ID: 'short', Name: 'Short', Version: '1.0.0', Requirements: [KV('Kept shortly').Build()],
   Triggers: [

@@ -11,7 +11,7 @@ import { type Json, startTestService, TOKEN } from '../support/service.ts';
 /** A recorded execution is run again on an author's machine (docs/plugins.md "Recordings"). */
 
 const MAIN = path.resolve(import.meta.dirname, '../../src/main.ts');
-const SOURCE = `import { type Context, ConfigFields, definePlugin, KV, StringField, TriggerHTTP } from 'plugin-host';
+const SOURCE = `import { type Context, ConfigFields, definePlugin, KV, StringField, TriggerHTTP } from '@plugin-host/sdk';
 const field = StringField('key', 'A key').Required().Sensitive();
 definePlugin({
   ID: 'counter', Name: 'Counter', Version: '1.0.0',
@@ -228,7 +228,7 @@ t.test('an execution of a recorded trigger runs again, and what differs is said'
   });
 });
 
-const COMMAND = `import { type Context, definePlugin, KV, NewMessage, TriggerMessenger } from 'plugin-host';
+const COMMAND = `import { type Context, definePlugin, KV, NewMessage, TriggerMessenger } from '@plugin-host/sdk';
 definePlugin({
   ID: 'orders', Name: 'Orders', Version: '1.0.0',
   Requirements: [KV('Counts').Build()],
@@ -278,7 +278,7 @@ t.test('an execution of a recorded command runs again', async t => {
   t.match(differences, [/^host call 2: then reply\(.*number 2.*, now reply\(.*no\. 2/]);
 });
 
-const LOCK = `import { type Context, definePlugin, KV, TriggerHTTP } from 'plugin-host';
+const LOCK = `import { type Context, definePlugin, KV, TriggerHTTP } from '@plugin-host/sdk';
 definePlugin({
   ID: 'lock', Name: 'Lock', Version: '1.0.0',
   Requirements: [KV('Holder').Build()],

@@ -63,8 +63,8 @@ const write = (folder: string, files: Record<string, string>): void => {
 
 const TS_KNOWN = 'ctx: Context, page: string, slot: string, name: string, chatID: string';
 const TS_TEST =
-  "import assert from 'node:assert/strict';\nimport { testHost } from 'plugin-host/test';\nconst host = await testHost();\n";
-const TS_IMPORTS = "import { type Context, NewMessage, Students } from 'plugin-host';\n";
+  "import assert from 'node:assert/strict';\nimport { testHost } from '@plugin-host/sdk/test';\nconst host = await testHost();\n";
+const TS_IMPORTS = "import { type Context, NewMessage, Students } from '@plugin-host/sdk';\n";
 
 function typescriptFile(piece: string): string {
   if (piece.startsWith('import ')) return piece;

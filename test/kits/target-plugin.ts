@@ -1,4 +1,4 @@
-import { definePlugin } from 'plugin-host';
+import { definePlugin } from '@plugin-host/sdk';
 
 /** What the conformance plugin calls. */
 definePlugin({

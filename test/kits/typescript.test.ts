@@ -14,7 +14,10 @@ function folder(t: Test, files: Record<string, string>): string {
   return path.join(directory, 'index.ts');
 }
 
-const plugin = (handler: string, more = ''): string => `import { definePlugin, KV, TriggerHTTP } from 'plugin-host';
+const plugin = (
+  handler: string,
+  more = '',
+): string => `import { definePlugin, KV, TriggerHTTP } from '@plugin-host/sdk';
 ${more}
 definePlugin({ ID: 'small', Name: 'Small', Version: '1.0.0', Requirements: [], Triggers: [
   { Name: 'go', Type: TriggerHTTP, Path: '/go', Methods: ['GET'], Handler: ${handler} },
@@ -30,6 +33,10 @@ const MISTAKES: Record<string, { files: Record<string, string>; says: RegExp }> 
   'a file that is not there': {
     files: { 'index.ts': "import './missing.ts';\n" },
     says: /^index\.ts:1:8: Could not resolve "\.\/missing\.ts"/,
+  },
+  'the kit by another name': {
+    files: { 'index.ts': `import { definePlugin } from 'plugin-host';\ndefinePlugin({});\n` },
+    says: /^index\.ts:1:\d+: there is no "plugin-host": a plugin imports its kit from "@plugin-host\/sdk"/,
   },
   'a module of Node': {
     files: { 'index.ts': "import fs from 'node:fs';\nfs.readFileSync('a');\n" },
@@ -64,7 +71,7 @@ const MISTAKES: Record<string, { files: Record<string, string>; says: RegExp }> 
   },
   'a host function at the top level': {
     files: {
-      'index.ts': `import { Context } from 'plugin-host';\nnew Context({ kind: 'http' } as never).KVGet('a');\n${plugin('() => {}')}`,
+      'index.ts': `import { Context } from '@plugin-host/sdk';\nnew Context({ kind: 'http' } as never).KVGet('a');\n${plugin('() => {}')}`,
     },
     says: /^the top level failed: HostError: permission denied\n +at index\.ts:2:/,
   },

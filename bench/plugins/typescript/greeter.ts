@@ -1,4 +1,4 @@
-import { type Context, definePlugin, KV, TriggerHTTP } from 'plugin-host';
+import { type Context, definePlugin, KV, TriggerHTTP } from '@plugin-host/sdk';
 
 /** The greeter of the benchmark in TypeScript: JSON in, JSON out. */
 

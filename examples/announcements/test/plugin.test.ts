@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { testHost } from 'plugin-host/test';
+import { testHost } from '@plugin-host/sdk/test';
 
 const order = { groups: ['g-2', 'g-1', 'g-2'], text: 'The lecture is in A-101' };
 

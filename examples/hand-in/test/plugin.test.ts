@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { testHost } from 'plugin-host/test';
+import { testHost } from '@plugin-host/sdk/test';
 
 test('takes over a file, which a later one replaces', async () => {
   const host = await testHost({ config: { tasks: 'algebra-3, essay' } });

@@ -1,7 +1,7 @@
 import {
   args, Args, ConfigFields, Connection, Context, Database, EventsReq, File, FileRef, fromBase64, HTTP, Json, Kind, KV, KVUpdate, List,
   list, NewMessage, NotifyReq, obj, Obj, Plugin, PluginDep, Result, strings, StringField, Students, toBase64,
-} from "plugin-host";
+} from "@plugin-host/sdk";
 
 // Does what a test asks for, one function of the kit at a time: the same plugin is written in every kit.
 

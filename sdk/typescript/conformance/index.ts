@@ -17,7 +17,7 @@ import {
   Students,
   TriggerHTTP,
   TriggerMessenger,
-} from 'plugin-host';
+} from '@plugin-host/sdk';
 
 /** Does what a test asks for, one function of the kit at a time: the same plugin is written in every kit. */
 

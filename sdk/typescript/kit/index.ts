@@ -1,4 +1,4 @@
-/** The kit for plugins in TypeScript: `import { definePlugin, TriggerHTTP } from 'plugin-host'`. */
+/** The kit for plugins in TypeScript: `import { definePlugin, TriggerHTTP } from '@plugin-host/sdk'`. */
 export { Context, HTTPRequest, PluginCall } from './context.ts';
 export type { HTTPAuthInfo } from './event.ts';
 export type { FileChunk, FileRef, FileType } from './files.ts';

@@ -1,4 +1,4 @@
-/** Tests of a plugin against its built module: `import { testHost } from 'plugin-host/test'`, run by `plugin test`. */
+/** Tests of a plugin against its built module: `import { testHost } from '@plugin-host/sdk/test'`, run by `plugin test`. */
 
 /** What policies see of the user of a call; what is left out is empty. */
 export type TestAccess = {

@@ -7,7 +7,7 @@ import { startAdminBrowser } from '../../support/admin-browser.ts';
 
 /** A failure of last night is looked at in the page, and run again without the service. */
 
-const SOURCE = `import { type Context, definePlugin, KV, TriggerHTTP } from 'plugin-host';
+const SOURCE = `import { type Context, definePlugin, KV, TriggerHTTP } from '@plugin-host/sdk';
 definePlugin({
   ID: 'seats', Name: 'Seats', Version: '1.0.0',
   Requirements: [KV('Seats that are taken').Build()],

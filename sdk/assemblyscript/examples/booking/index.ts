@@ -1,4 +1,4 @@
-import { arr, Context, Json, KV, KVUpdate, obj, Plugin, Result } from "plugin-host";
+import { arr, Context, Json, KV, KVUpdate, obj, Plugin, Result } from "@plugin-host/sdk";
 
 const SLOTS: i32 = 40;
 const BOOKED = "bookings";

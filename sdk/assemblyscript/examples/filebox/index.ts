@@ -1,4 +1,4 @@
-import { arr, Context, File, FileReader, FileRef, Json, KV, obj, Plugin } from "plugin-host";
+import { arr, Context, File, FileReader, FileRef, Json, KV, obj, Plugin } from "@plugin-host/sdk";
 
 /** What one execution reads at most stays below the host's 64 MB. */
 const WINDOW: i64 = 48 * 1024 * 1024;

@@ -1,4 +1,4 @@
-import { args, arr, Connection, Context, Database, Json, obj, Plugin } from "plugin-host";
+import { args, arr, Connection, Context, Database, Json, obj, Plugin } from "@plugin-host/sdk";
 
 /**
  * Grades in a database of the university. It expects

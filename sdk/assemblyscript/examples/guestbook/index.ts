@@ -1,4 +1,4 @@
-import { arr, ConfigFields, Context, Json, KV, obj, Plugin, Public, StringField } from "plugin-host";
+import { arr, ConfigFields, Context, Json, KV, obj, Plugin, Public, StringField } from "@plugin-host/sdk";
 
 const PREFIX = "entry:";
 

@@ -1,4 +1,4 @@
-import { Context, obj, Plugin, Public } from "plugin-host";
+import { Context, obj, Plugin, Public } from "@plugin-host/sdk";
 
 Plugin("hello", "Hello", "1.0.0")
   .HTTP("greet", "/greet", ["GET", "POST"], greet, "Greets and echoes what the request brought along")

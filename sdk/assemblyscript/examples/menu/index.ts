@@ -1,4 +1,4 @@
-import { ConfigFields, Context, File, NewMessage, obj, Plugin, PluginDep, StringField } from "plugin-host";
+import { ConfigFields, Context, File, NewMessage, obj, Plugin, PluginDep, StringField } from "@plugin-host/sdk";
 
 const HOUR_MS: i64 = 3600000;
 

@@ -1,7 +1,7 @@
 import {
   args, ConfigFields, Context, Database, EventsReq, File, HTTP, KV, list, NewMessage, NotifyReq, obj, Plugin, PluginDep,
   Public, ServiceKeys, StringField, Students, Users, UsersAndServiceKeys,
-} from "plugin-host";
+} from "@plugin-host/sdk";
 
 const HOUR_MS: i64 = 3600000;
 

@@ -1,4 +1,4 @@
-import { ConfigFields, Context, HTTP, Json, obj, Plugin, StringField } from "plugin-host";
+import { ConfigFields, Context, HTTP, Json, obj, Plugin, StringField } from "@plugin-host/sdk";
 
 Plugin("weather", "Weather", "1.0.0")
   .Requires(

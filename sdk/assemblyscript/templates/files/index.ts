@@ -1,4 +1,4 @@
-import { Context, File, obj, Plugin, Users } from "plugin-host";
+import { Context, File, obj, Plugin, Users } from "@plugin-host/sdk";
 
 Plugin("template-plugin", "Template Plugin", "0.1.0")
   .Requires(File("Reads the files that are handed in").Build())

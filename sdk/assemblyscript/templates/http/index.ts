@@ -1,4 +1,4 @@
-import { Context, KV, obj, Plugin, Users } from "plugin-host";
+import { Context, KV, obj, Plugin, Users } from "@plugin-host/sdk";
 
 Plugin("template-plugin", "Template Plugin", "0.1.0")
   .Requires(KV("Counts who was greeted").Build())

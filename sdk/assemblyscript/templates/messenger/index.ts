@@ -1,4 +1,4 @@
-import { Context, File, NewMessage, Plugin } from "plugin-host";
+import { Context, File, NewMessage, Plugin } from "@plugin-host/sdk";
 
 Plugin("template-plugin", "Template Plugin", "0.1.0")
   .Requires(File("Sends the menu as a file").Build())

@@ -1,4 +1,4 @@
-import { args, Context, Database, list, obj, Plugin, Users } from "plugin-host";
+import { args, Context, Database, list, obj, Plugin, Users } from "@plugin-host/sdk";
 
 Plugin("template-plugin", "Template Plugin", "0.1.0")
   .Requires(Database("Reads and keeps notes").Name("notes").Build())

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { testHost } from 'plugin-host/test';
+import { testHost } from '@plugin-host/sdk/test';
 
 test('gives a slot to one person', async () => {
   const host = await testHost();

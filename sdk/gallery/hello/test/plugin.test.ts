@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { testHost } from 'plugin-host/test';
+import { testHost } from '@plugin-host/sdk/test';
 
 test('greets the name in the query, and echoes the request', async () => {
   const host = await testHost();

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { testHost } from 'plugin-host/test';
+import { testHost } from '@plugin-host/sdk/test';
 
 test('replies with the menu of the day that was asked for', async () => {
   const host = await testHost();

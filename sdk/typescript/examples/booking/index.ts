@@ -1,4 +1,4 @@
-import { type Context, definePlugin, KV, TriggerHTTP } from 'plugin-host';
+import { type Context, definePlugin, KV, TriggerHTTP } from '@plugin-host/sdk';
 
 /** Slots that only one person may have each, however many ask at once: conditional writes and a counter. */
 definePlugin({

@@ -1,4 +1,4 @@
-import { type Context, definePlugin, File, type FileRef, HostError, KV, TriggerHTTP } from 'plugin-host';
+import { type Context, definePlugin, File, type FileRef, HostError, KV, TriggerHTTP } from '@plugin-host/sdk';
 import { FNV_START, fnv } from './fnv.ts';
 
 /** A box of files for each user, with a page in a browser: uploads, links, notes, and files read in parts. */

@@ -1,4 +1,4 @@
-import { type Context, Database, definePlugin, HostError, TriggerHTTP } from 'plugin-host';
+import { type Context, Database, definePlugin, HostError, TriggerHTTP } from '@plugin-host/sdk';
 
 /**
  * Grades in a database of the university: queries, a transaction, and a function for other plugins. It expects

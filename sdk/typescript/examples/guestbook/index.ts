@@ -1,4 +1,4 @@
-import { ConfigFields, type Context, definePlugin, KV, Public, StringField, TriggerHTTP } from 'plugin-host';
+import { ConfigFields, type Context, definePlugin, KV, Public, StringField, TriggerHTTP } from '@plugin-host/sdk';
 
 /** Entries in the key-value store, listed page by page; a title and a secret key from the configuration. */
 definePlugin({

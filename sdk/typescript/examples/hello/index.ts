@@ -1,4 +1,4 @@
-import { type Context, definePlugin, Public, TriggerHTTP } from 'plugin-host';
+import { type Context, definePlugin, Public, TriggerHTTP } from '@plugin-host/sdk';
 
 /** Two triggers of one handler, without any permission: it answers with what the request brought along. */
 definePlugin({

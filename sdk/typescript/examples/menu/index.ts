@@ -8,7 +8,7 @@ import {
   PluginDep,
   StringField,
   TriggerMessenger,
-} from 'plugin-host';
+} from '@plugin-host/sdk';
 
 /** A command of messengers: a reply with files, those that came with the command too, and a call of another plugin. */
 definePlugin({

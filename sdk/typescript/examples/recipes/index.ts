@@ -19,7 +19,7 @@ import {
   TriggerMessenger,
   Users,
   UsersAndServiceKeys,
-} from 'plugin-host';
+} from '@plugin-host/sdk';
 
 /** One handler for each recipe of docs/authors.md. */
 definePlugin({

@@ -7,7 +7,7 @@ import {
   type HTTPResponse,
   StringField,
   TriggerHTTP,
-} from 'plugin-host';
+} from '@plugin-host/sdk';
 
 /** Asks another host, with an address and a secret key from the configuration; other plugins may ask it, too. */
 definePlugin({

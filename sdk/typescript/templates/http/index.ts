@@ -1,4 +1,4 @@
-import { type Context, definePlugin, KV, TriggerHTTP, Users } from 'plugin-host';
+import { type Context, definePlugin, KV, TriggerHTTP, Users } from '@plugin-host/sdk';
 
 definePlugin({
   ID: 'template-plugin',

@@ -1,4 +1,4 @@
-import { type Context, definePlugin, File, NewMessage, TriggerMessenger } from 'plugin-host';
+import { type Context, definePlugin, File, NewMessage, TriggerMessenger } from '@plugin-host/sdk';
 
 definePlugin({
   ID: 'template-plugin',
