@@ -76,6 +76,8 @@ export type InstallerParts = {
   describe(key: string, runnable: Runnable): Promise<string>;
   /** Removes data of a plugin in other features, at the end of the transaction that uninstalls it. */
   onUninstall(client: Queryable, pluginId: string): Promise<void>;
+  /** Called when another version of a plugin runs than before. */
+  onVersionChanged(pluginId: string, by: Actor): Promise<void>;
   policies: TriggerPolicies;
   /** What protects the commands of a plugin, by name; part of the feature that decides who may run them. */
   commandGuards(db: Queryable, pluginId: string): Promise<ReadonlyMap<string, Omit<GuardedCommand, 'name'>>>;
@@ -243,7 +245,8 @@ export class PluginInstaller {
     by: Actor,
     check: CheckWidening = () => {},
   ): Promise<TriggerChanges> {
-    const { db, policies, registry, secrets } = this.#parts;
+    const { db, policies, secrets } = this.#parts;
+    let isOther = true;
     const changes = await db.withTransaction(async client => {
       const plugin = await lockPlugin(client, pluginId);
       if (plugin === undefined) throw unknownPlugin(pluginId);
@@ -263,6 +266,7 @@ export class PluginInstaller {
           },
         );
       requireRunnable(version);
+      isOther = version.id !== plugin.installedVersionId;
       if (request.isOwn !== true) this.#requireSigned(version, plugin);
       const before =
         plugin.installedVersionId === null ? undefined : await findVersion(client, plugin.installedVersionId);
@@ -302,9 +306,16 @@ export class PluginInstaller {
       });
       return triggers;
     });
-    await registry.reload(pluginId);
-    await registry.compileAhead(pluginId);
+    await this.#runVersion(pluginId, isOther, by);
     return changes;
+  }
+
+  /** Runs what is installed now, on this host. @param isOther whether another version ran before */
+  async #runVersion(pluginId: string, isOther: boolean, by: Actor): Promise<void> {
+    const { onVersionChanged, registry } = this.#parts;
+    await registry.reload(pluginId);
+    if (isOther) await onVersionChanged(pluginId, by);
+    await registry.compileAhead(pluginId);
   }
 
   /** @throws ServiceError `validation_failed` where signatures are required and this version has none that counts */
@@ -379,7 +390,7 @@ export class PluginInstaller {
     by: Actor,
     check: CheckWidening = () => {},
   ): Promise<TriggerChanges> {
-    const { db, policies, registry, secrets } = this.#parts;
+    const { db, policies, secrets } = this.#parts;
     const changes = await db.withTransaction(async client => {
       const plugin = await lockPlugin(client, pluginId);
       if (plugin === undefined) throw unknownPlugin(pluginId);
@@ -427,8 +438,7 @@ export class PluginInstaller {
       });
       return triggers;
     });
-    await registry.reload(pluginId);
-    await registry.compileAhead(pluginId);
+    await this.#runVersion(pluginId, true, by);
     return changes;
   }
 

@@ -252,10 +252,33 @@ export class Quarantine {
     });
   }
 
+  /** Lifts the suspensions of all triggers of a plugin: another version runs now than the one that failed. */
+  async resumeTriggers(pluginId: string, by: Actor): Promise<void> {
+    await this.close();
+    const here = this.#liftTriggers(pluginId);
+    await this.#db.withTransaction(async client => {
+      const rows = await findRows<{ triggerName: string }>(
+        client,
+        "DELETE FROM plugin_quarantine WHERE plugin_id = $1 AND trigger_name <> '' RETURNING trigger_name",
+        [pluginId],
+      );
+      if (rows.length > 0) await notifyChanged(client, pluginId);
+      // Other hosts may have suspended it for callers of theirs.
+      await client.query('SELECT pg_notify($1, $2)', [RESUMED, JSON.stringify([pluginId])]);
+      for (const trigger of new Set([...here, ...rows.map(row => row.triggerName)])) {
+        this.#tell({ kind: 'trigger_resumed', pluginId, trigger });
+        const objectId = `${pluginId}/${trigger}`;
+        await appendAudit(client, by, { action: 'trigger.resume', objectType: 'trigger', objectId });
+      }
+    });
+  }
+
   /** Applies that an administrator resumed a trigger or plugin, on this host or another. */
   hear(payload: string): void {
     const told: unknown = JSON.parse(payload);
-    if (Array.isArray(told)) this.#lift(String(told[0]), String(told[1]));
+    if (!Array.isArray(told)) return;
+    if (told.length === 1) this.#liftTriggers(String(told[0]));
+    else this.#lift(String(told[0]), String(told[1]));
   }
 
   /** Removes suspensions from memory. @returns whether there were any */
@@ -269,5 +292,13 @@ export class Quarantine {
           any = true;
         }
     return any;
+  }
+
+  /** @returns the triggers of the plugin that were suspended here */
+  #liftTriggers(pluginId: string): string[] {
+    const all = [...this.#active.values(), ...this.#ofCallers.values()];
+    const triggers = [...new Set(all.filter(s => s.pluginId === pluginId).map(s => s.trigger))].filter(t => t !== '');
+    for (const trigger of triggers) this.#lift(pluginId, trigger);
+    return triggers;
   }
 }

@@ -6,6 +6,7 @@ import { Quarantine } from '../../src/records/quarantine.ts';
 import { type StrikeMessage, strikeMessage, ToldStrikes } from '../../src/records/strikes.ts';
 import { suspendSuspects } from '../../src/records/suspects.ts';
 import { MANY_LANES, startTestService } from '../support/service.ts';
+import { until } from '../support/until.ts';
 import { respondText, watPlugin } from '../support/wat.ts';
 
 const BY: Actor = { kind: 'setup', userId: null, name: 'test', requestId: 'r', address: '127.0.0.1' };
@@ -103,6 +104,30 @@ t.test('three traps of one caller suspend the trigger for that caller alone', as
   t.equal((await ask('2001:db8::1', 'n')).status, 200);
   for (let tries = 0; tries < 200 && (await ask('203.0.113.8', 'n', other)).status === 503; tries++);
   t.equal((await ask('203.0.113.8', 'n', other)).status, 200);
+});
+
+t.test('another version ends what was suspended for the one before, on every host', async t => {
+  const s = await startTestService({ ...MANY_LANES, ...BEHIND_PROXY });
+  const other = await startTestService({ ...MANY_LANES, ...BEHIND_PROXY }, s);
+  t.teardown(async () => {
+    await other.stop();
+    await s.stop();
+  });
+  const { wasmKey } = await s.install(moody);
+  const ask = async (client: string, body: string, on = s): Promise<number> =>
+    (await on.trigger('moody/a', { method: 'POST', body, headers: { 'x-forwarded-for': client } })).status;
+  const suspended = async (): Promise<unknown> => (await s.admin('GET', '/plugins/moody')).json.quarantine;
+  for (let k = 0; k < 3; k++) await ask('203.0.113.8', 't', other);
+  for (let k = 0; k < 4; k++) await ask(`203.0.113.${k % 2}`, 't');
+  t.equal(await ask('203.0.113.8', 'n', other), 503);
+  t.equal(await ask('203.0.113.9', 'n'), 503);
+  await s.admin('POST', '/plugins/moody/install', { wasm_key: wasmKey, config: {} });
+  t.match(await suspended(), [{ trigger: 'a' }], 'the same version with another configuration is the same plugin');
+  await s.install(watPlugin({ ...MOODY_PARTS, version: '1.0.1' }));
+  t.equal(await ask('203.0.113.9', 'n'), 200);
+  t.same(await suspended(), []);
+  await until(async () => (await ask('203.0.113.8', 'n', other)) === 200);
+  t.match((await s.admin('GET', '/audit?action=trigger.resume')).json.items, [{ object_id: 'moody/a' }]);
 });
 
 t.test('strikes count when they follow each other within a minute, for each caller and for all callers', async t => {
