@@ -55,7 +55,8 @@ const REQUIREMENTS: Readonly<Record<'rust' | 'c', Readonly<Record<string, string
   },
 };
 
-const FILES = 'a plugin has no file system';
+/** Part of each warning about a call for files. */
+export const FILES = 'a plugin has no file system';
 /** Part of each warning about a call that connects to another host. */
 export const NETWORK = 'a plugin has no network of its own';
 /** What a language offers and a sandbox does not have: what is called, and what would be right. */

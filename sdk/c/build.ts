@@ -9,6 +9,7 @@ import { messageOf, OperatorError } from '../../src/base/errors.ts';
 import { describeModule } from '../describe-module.ts';
 import { withPositions } from '../dwarf/with-positions.ts';
 import { sourceWarnings } from '../source-warnings.ts';
+import { diagnostics, functionAdvice } from './lacking.ts';
 
 /** Builds a plugin from C with the clang of the machine and wasi-libc. */
 
@@ -20,8 +21,14 @@ const run = promisify(execFile);
 const TARGETS = ['wasm32-wasip1', 'wasm32-wasi'];
 /** Each execution zeroes its stack, so that it is small. */
 const STACK_BYTES = 64 * 1024;
-/** Instructions the host's compiler knows. */
-const FEATURES = ['-msign-ext', '-mbulk-memory', '-mnontrapping-fptoint'];
+/** Instructions the host's compiler knows. With the second, clang 14 needs the last one for `errno`. */
+const FEATURES = ['-msign-ext', '-mbulk-memory', '-mnontrapping-fptoint', '-ftls-model=local-exec'];
+/** Address 0 is memory as any other: what uses a pointer NULL, or an index outside its array, calls the kit and ends. */
+const CHECKS = [
+  ...['-fsanitize=null,array-bounds', '-fsanitize-minimal-runtime', '-fno-sanitize-recover=all'],
+  // Otherwise the checks of a function share one call, which has no line.
+  ...['-mllvm', '-enable-tail-merge=false'],
+];
 /** What is hardly ever meant, and ends in a wrong call. */
 const ERRORS = ['implicit-function-declaration', 'int-conversion', 'incompatible-pointer-types', 'return-type'];
 const LINES = ['-fno-color-diagnostics', '-fno-caret-diagnostics', '-fmacro-backtrace-limit=0'];
@@ -33,26 +40,35 @@ const hasText = (error: unknown): error is { stderr: string } =>
 
 const printed = async (...args: string[]): Promise<string> => (await run('clang', args)).stdout.trim();
 
+/** A target, and options without which clang would also look at the headers of the machine. */
+type Target = { name: string; headers: string[] };
+
 /** The first target that wasi-libc is there for; null for none. */
-async function findTarget(): Promise<string | null> {
-  const files = await Promise.all(
-    TARGETS.map(target => printed(`--target=${target}`, '-print-file-name=crt1-reactor.o')),
-  );
-  return TARGETS.find((_, k) => path.isAbsolute(files[k] ?? '')) ?? null;
+async function findTarget(): Promise<Target | null> {
+  for (const name of TARGETS) {
+    const start = await printed(`--target=${name}`, '-print-file-name=crt1-reactor.o');
+    if (!path.isAbsolute(start)) continue;
+    const folder = path.dirname(start);
+    const headers = path.join(folder, '../../include', path.basename(folder));
+    return { name, headers: fs.existsSync(headers) ? ['-nostdlibinc', '-isystem', headers] : [] };
+  }
+  return null;
 }
 
+const NO_TARGET: Target = { name: 'wasm32-wasi', headers: [] };
+
 /** The target to build for, and the Debian packages without which nothing can be built. */
-async function examineTools(): Promise<{ target: string; missing: string[] }> {
-  let found: string | null;
+async function examineTools(): Promise<{ target: Target; missing: string[] }> {
+  let found: Target | null;
   try {
     found = await findTarget();
   } catch {
-    return { target: '', missing: ['clang', 'lld', 'wasi-libc', 'libclang-rt-dev-wasm32'] };
+    return { target: NO_TARGET, missing: ['clang', 'lld', 'wasi-libc', 'libclang-rt-dev-wasm32'] };
   }
-  const target = found ?? 'wasm32-wasi';
+  const target = found ?? NO_TARGET;
   const [linker, builtins] = await Promise.all([
-    printed(`--target=${target}`, '-print-prog-name=wasm-ld'),
-    printed(`--target=${target}`, '-print-libgcc-file-name'),
+    printed(`--target=${target.name}`, '-print-prog-name=wasm-ld'),
+    printed(`--target=${target.name}`, '-print-libgcc-file-name'),
   ]);
   const missing = [
     ...(path.isAbsolute(linker) ? [] : ['lld']),
@@ -70,10 +86,10 @@ export async function missingTools(): Promise<string | null> {
     : `C is built with clang, lld, wasi-libc and the compiler's library for wasm32; on Debian: apt-get install ${missing.join(' ')}`;
 }
 
-let knownTarget: string | null = null;
+let knownTarget: Target | null = null;
 
 /** @throws OperatorError that says what to install */
-async function targetOf(): Promise<string> {
+async function targetOf(): Promise<Target> {
   if (knownTarget !== null) return knownTarget;
   const { missing, target } = await examineTools();
   if (missing.length > 0) throw new OperatorError((await missingTools()) ?? '');
@@ -94,13 +110,6 @@ function sourcesOf(root: string, folder = ''): string[] {
     .sort();
 }
 
-/** What the compiler says, a line each, without those that only point into headers. */
-const diagnostics = (text: string): string[] =>
-  text
-    .split('\n')
-    .filter(line => line !== '' && !/^(In file included from |\d+ (errors?|warnings?)\b.* generated\.$)/.test(line))
-    .filter(line => !line.includes(': note: expanded from '));
-
 /** Runs clang in the plugin's folder, so that its lines name files as the author knows them. */
 async function compile(root: string, args: readonly string[]): Promise<{ isDone: boolean; lines: string[] }> {
   try {
@@ -115,11 +124,11 @@ async function compile(root: string, args: readonly string[]): Promise<{ isDone:
 /** The functions of the kit, compiled: the same for every plugin. */
 let kitObject: Promise<Uint8Array> | null = null;
 
-async function compileKit(target: string): Promise<Uint8Array> {
+async function compileKit(target: Target): Promise<Uint8Array> {
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'plugin-host-c-kit-'));
   try {
     const out = path.join(directory, 'kit.o');
-    const flags = [`--target=${target}`, '-std=gnu17', '-O2', ...FEATURES, ...LINES];
+    const flags = [`--target=${target.name}`, ...target.headers, '-std=gnu17', '-O2', ...FEATURES, ...LINES];
     const { isDone, lines } = await compile(KIT, [
       ...flags,
       '-DPLUGIN_HOST_IMPLEMENTATION',
@@ -152,6 +161,8 @@ function linkerLines(root: string, text: string, sources: ReadonlyMap<string, st
         return 'error: the plugin declares nothing; write const ph_plugin plugin = { ... }; in one of its files';
       if (name === '' || !fs.existsSync(path.join(root, source))) return line.replace(/^wasm-ld\S*: /, '');
       const where = lineOf(path.join(root, source), name);
+      const advice = functionAdvice(name);
+      if (advice !== null) return `${source}${where}: error: ${advice}`;
       return `${source}${where}: error: ${name} is defined neither in the plugin nor in the C library (wasi-libc)`;
     });
 }
@@ -159,9 +170,9 @@ function linkerLines(root: string, text: string, sources: ReadonlyMap<string, st
 type Unit = { source: string; object: string };
 
 /** Compiles all sources, a few at a time. @returns warnings @throws Error with the mistakes in all of them */
-async function compileAll(root: string, target: string, units: readonly Unit[]): Promise<string[]> {
+async function compileAll(root: string, target: Target, units: readonly Unit[]): Promise<string[]> {
   const flags = [
-    ...[`--target=${target}`, '-std=gnu17', '-O2', ...FEATURES, ...LINES],
+    ...[`--target=${target.name}`, ...target.headers, '-std=gnu17', '-O2', ...FEATURES, ...CHECKS, ...LINES],
     // The lines of a failure come from it; compilers after clang 14 may write another version by themselves.
     ...['-gline-tables-only', '-gdwarf-4', '-fdebug-compilation-dir=.'],
     ...['-Wall', ...ERRORS.map(name => `-Werror=${name}`), '-isystem', KIT],
@@ -177,11 +188,11 @@ async function compileAll(root: string, target: string, units: readonly Unit[]):
   await Promise.all(Array.from({ length: os.availableParallelism() }, work));
   const failed = results.filter(r => !r.isDone);
   if (failed.length > 0) throw new Error(failed.flatMap(r => r.lines).join('\n'));
-  return results.flatMap(r => r.lines);
+  return results.flatMap(r => r.lines).map(line => line.replace(/^(\S+:\d+:\d+): warning: /, '$1: '));
 }
 
 /** @throws Error with the mistakes of the linker */
-async function link(root: string, target: string, units: readonly Unit[], directory: string): Promise<Uint8Array> {
+async function link(root: string, target: Target, units: readonly Unit[], directory: string): Promise<Uint8Array> {
   // One that could not be compiled, on a full disk for example, is tried again.
   kitObject ??= compileKit(target).catch((error: unknown) => {
     kitObject = null;
@@ -193,7 +204,7 @@ async function link(root: string, target: string, units: readonly Unit[], direct
   const options = ['-z', `stack-size=${STACK_BYTES}`, '--stack-first', '--fatal-warnings', '--error-limit=0'];
   // Without -O: clang would run an optimizer of the machine that knows nothing of lines.
   await run('clang', [
-    `--target=${target}`,
+    `--target=${target.name}`,
     '-mexec-model=reactor',
     ...options.map(option => `-Wl,${option}`),
     ...[...units.map(u => u.object), kit, '-o', out],

@@ -74,7 +74,28 @@ const FAILURES: Record<string, { body: string; outcome: string; failure: RegExp 
     outcome: 'trapped',
     failure: /^panic: no slot 7\nunreachable\n {4}at panics \(main\.c:\d+\)$/,
   },
-  exits: { body: 'exit(3);', outcome: 'exited', failure: /^the plugin exited with code 3/ },
+  exits: {
+    body: 'exit(3);',
+    outcome: 'exited',
+    failure: /^the plugin exited with code 3\n {4}at exits \(main\.c:\d+\)$/,
+  },
+  exits_well: { body: 'exit(0);', outcome: 'ok', failure: /^$/ },
+  writes_to_nothing: {
+    body: 'int *volatile nothing = NULL;\n  *nothing = 7;\n  return PH_OK;',
+    outcome: 'trapped',
+    failure: /^a pointer is NULL where it is used\nunreachable\n {4}at writes_to_nothing \(main\.c:\d+\)$/,
+  },
+  reads_a_caller_there_is_not: {
+    body: 'return ph_json(200, ph_int(ctx->http->auth->user_id));',
+    outcome: 'trapped',
+    failure: /^a pointer is NULL where it is used\nunreachable\n {4}at reads_a_caller_there_is_not \(main\.c:\d+\)$/,
+  },
+  leaves_an_array: {
+    body: 'volatile int at = 6; int four[4] = {0};\n  four[at] = 1; return four[at] == 1 ? PH_OK : PH_CONFLICT;',
+    outcome: 'trapped',
+    failure: /^an index is outside its array\nunreachable\n {4}at leaves_an_array \(main\.c:\d+\)$/,
+  },
+  knows_errno: { body: 'errno = 0;\n  return errno == 0 ? PH_OK : PH_CONFLICT;', outcome: 'ok', failure: /^$/ },
   fails: {
     body: 'return ph_fail("refused: \\"ü\\"");',
     outcome: 'handler_error',
@@ -116,6 +137,7 @@ t.test('a failure names the functions, files and lines of the author', { skip: n
     name => `static ph_code ${name}(const ph_context *ctx) {\n  (void)ctx;\n  ${FAILURES[name]?.body}\n}\n`,
   );
   const source = `#include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "plugin_host.h"
@@ -146,6 +168,9 @@ ${plugin(names.map(trigger).join(',\n  '), '.requirements = PH_REQUIREMENTS(PH_K
     t.ok(Number(line) > first && Number(line) <= first + 3, `${name}: line ${line} of ${first}`);
   }
 });
+
+const handled = (triggers: string): string =>
+  `#include "plugin_host.h"\nstatic ph_code go(const ph_context *ctx) { return PH_OK; }\n${plugin(triggers)}`;
 
 /** Sources, and what the build says to them. */
 const MISTAKES: Record<string, { files: Record<string, string>; says: RegExp }> = {
@@ -182,6 +207,31 @@ ${plugin('{.name = "a", .path = "/a", .methods = {"GET"}, .handler = lost}')}`,
     },
     says: /^error: duplicate symbol: twice\n>>> defined in main\.c\n>>> defined in more\.c$/,
   },
+  'what a plugin lacks': {
+    files: {
+      'main.c': '#include <netdb.h>\n',
+      'more.c': '#include <stdio.h>\n#include <signal.h>\nint a(void) { return fork(); }\n',
+    },
+    says: /^main\.c:1:10: error: <netdb\.h> is of no use in a plugin: .*: use ph_http_request\nmore\.c:2: error: <signal\.h> is of no use in a plugin: a plugin gets no signals\nmore\.c:3:22: error: fork does not work in a plugin: a plugin starts no programs$/,
+  },
+  'a function that a plugin lacks and a header declares': {
+    files: {
+      'main.c': `#include <time.h>\n#include "plugin_host.h"
+static ph_code go(const ph_context *ctx) { return ph_json(200, ph_int(clock())); }
+${plugin(trigger('go'))}`,
+    },
+    says: /^main\.c:3: error: clock does not work in a plugin: use clock_gettime with CLOCK_MONOTONIC$/,
+  },
+  'a trigger without a name between others': {
+    files: {
+      'main.c': handled(`${trigger('go')}, {.path = "/b", .methods = {"GET"}, .handler = go}, ${trigger('go')}`),
+    },
+    says: /trigger 2 of the list has no \.name/,
+  },
+  'a trigger without a path': {
+    files: { 'main.c': handled('{.name = "b", .methods = {"GET"}, .handler = go}') },
+    says: /the trigger b has no \.path, like "\/profile"; a command needs \.type = PH_TRIGGER_MESSENGER/,
+  },
   'no declaration': {
     files: { 'main.c': '#include "plugin_host.h"\n' },
     says: /^error: the plugin declares nothing; write const ph_plugin plugin = \{ \.\.\. \};/,
@@ -202,10 +252,7 @@ static ph_code go(const ph_context *ctx) {
 }
 ${plugin(trigger('go'), '.requirements = PH_REQUIREMENTS(PH_KV("x")),')}`;
   const { warnings } = await built(t, { 'main.c': source, test: { 'other.c': 'no C' }, kit: { 'old.c': 'no C' } });
-  t.match(warnings, [
-    /^main\.c:4:3: warning: ignoring return value of function/,
-    /^main\.c:3:7: warning: unused variable 'unused'/,
-  ]);
+  t.match(warnings, [/^main\.c:4:3: ignoring return value of function/, /^main\.c:3:7: unused variable 'unused'/]);
 });
 
 t.test('a machine without the tools gets the names of packages', async t => {

@@ -2259,9 +2259,18 @@ static ph_value *ph__access(const ph_access *access) {
     {"reason", ph_string(ph__text_of(access->reason ? access->reason : ""))});
 }
 
+/* Whether there is a trigger: a list ends with one that has nothing, and one may lack its name. */
+static bool ph__is_trigger(const ph_trigger *t) {
+  return t && (t->name || t->handler || t->path || t->methods[0]);
+}
+
+static bool ph__is_function(const ph_function *f) {
+  return f && (f->name || f->handler);
+}
+
 static ph_value *ph__triggers(const ph_trigger *trigger) {
   ph_value *list = ph__value(PH_ARRAY);
-  for (; trigger && trigger->name; trigger++) {
+  for (; ph__is_trigger(trigger); trigger++) {
     const bool is_http = trigger->type == PH_TRIGGER_HTTP;
     ph_value *one = ph_object(
       {"name", ph_string(ph__text_of(trigger->name))},
@@ -2280,21 +2289,35 @@ static ph_value *ph__triggers(const ph_trigger *trigger) {
   return list;
 }
 
-/* What is declared without a handler, which the compiler does not see; absent when all is well. */
-static ph_text ph__without_handler(void) {
-  for (const ph_trigger *t = plugin.triggers; t && t->name; t++)
-    if (!t->handler) return ph_concat(PH__T("the trigger "), ph__text_of(t->name));
-  for (const ph_function *f = plugin.functions; f && f->name; f++)
-    if (!f->handler) return ph_concat(PH__T("the function "), ph__text_of(f->name));
+/* What the checks of the compiler call (-fsanitize-minimal-runtime). The trap has the line of the author. */
+PH__WEAK void __ubsan_handle_type_mismatch_minimal_abort(void) {
+  ph__stop(PH__T("a pointer is NULL where it is used"));
+}
+
+PH__WEAK void __ubsan_handle_out_of_bounds_minimal_abort(void) {
+  ph__stop(PH__T("an index is outside its array"));
+}
+
+/* What is left out of a declaration, which the compiler does not see; absent when all is well. */
+static ph_text ph__left_out(void) {
+  for (const ph_trigger *t = plugin.triggers; ph__is_trigger(t); t++) {
+    const ph_text number = ph_concat(PH__T("trigger "), ph__decimal(t - plugin.triggers + 1));
+    if (!t->name) return ph_concat(number, PH__T(" of the list has no .name"));
+    const ph_text trigger = ph_concat(PH__T("the trigger "), ph__text_of(t->name));
+    if (!t->handler) return ph_concat(trigger, PH__T(" has no .handler"));
+    if (t->type == PH_TRIGGER_HTTP && !t->path) return ph_concat(
+      trigger, PH__T(" has no .path, like \"/profile\"; a command needs .type = PH_TRIGGER_MESSENGER"));
+  }
+  for (const ph_function *f = plugin.functions; ph__is_function(f); f++) {
+    if (!f->name) return PH__T("a function has no .name");
+    if (!f->handler) return ph_concat(ph_concat(PH__T("the function "), ph__text_of(f->name)), PH__T(" has no .handler"));
+  }
   return (ph_text){0};
 }
 
 __attribute__((export_name("plugin_describe"))) PH__WEAK int32_t ph__describe(void) {
-  const ph_text without = ph__without_handler();
-  if (!ph_is_absent(without)) {
-    const ph_text message = ph_concat(without, PH__T(" has no .handler"));
-    return ph__host_fail(PH__PASS(message));
-  }
+  const ph_text left_out = ph__left_out();
+  if (!ph_is_absent(left_out)) return ph__host_fail(PH__PASS(left_out));
   const ph_text manifest = ph_json_text(ph_object(
     {"abi", ph_int(PH_ABI)},
     {"id", ph_string(ph__text_of(plugin.id))},
@@ -2309,11 +2332,11 @@ __attribute__((export_name("plugin_describe"))) PH__WEAK int32_t ph__describe(vo
 
 static ph_handler ph__handler_of(const ph_context *ctx) {
   if (ctx->call) {
-    for (const ph_function *f = plugin.functions; f && f->name; f++)
+    for (const ph_function *f = plugin.functions; ph__is_function(f); f++)
       if (ph_equal(ph__text_of(f->name), ctx->call->function)) return f->handler;
     return NULL;
   }
-  for (const ph_trigger *t = plugin.triggers; t && t->name; t++)
+  for (const ph_trigger *t = plugin.triggers; ph__is_trigger(t); t++)
     if (ph_equal(ph__text_of(t->name), ctx->trigger)) return t->handler;
   return NULL;
 }
