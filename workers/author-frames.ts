@@ -9,7 +9,7 @@ const SHOWN_MAX = 8;
  * A frame in a module as V8 writes it: name of the function behind that of the module, which stands in its address too;
  * number of the function; offset of the instruction in the module.
  */
-const FRAME = /^\s*at (?:(.+) \()?wasm:\/\/wasm\/(?:(.*)-)?[0-9a-f]+:wasm-function\[(\d+)\]:0x([0-9a-f]+)\)?$/;
+const FRAME = /^\s*at (?:(.+) \()?wasm:\/\/wasm\/(?:(.*)-)?([0-9a-f]+):wasm-function\[(\d+)\]:0x([0-9a-f]+)\)?$/;
 
 const nameOf = (name: string | undefined, module: string | undefined, index: string | undefined): string =>
   name === undefined
@@ -46,9 +46,12 @@ const framesOf = (stack: string): string[] => stack.split('\n').filter(line => l
 export function placedFrames(stack: string, module: WebAssembly.Module): string[] {
   const positions = positionsOf(module);
   if (positions === null) return [];
-  const placed = framesOf(stack).flatMap(frame => {
-    const [, written, module, index, offset] = FRAME.exec(frame) ?? [];
-    if (offset === undefined) return [];
+  const frames = framesOf(stack).map(frame => FRAME.exec(frame));
+  // The host's own modules lie above that of the plugin, through which it calls.
+  const own = frames.findLast(frame => frame !== null)?.[3];
+  const placed = frames.flatMap(frame => {
+    const [, written, module, of, index, offset] = frame ?? [];
+    if (offset === undefined || of !== own) return [];
     return placesAt(positions, Number.parseInt(offset, 16)).map(
       ({ file, line, name }) =>
         `    at ${name ?? nameOf(written, module, index)} (${line === 0 ? file : `${file}:${line}`})`,

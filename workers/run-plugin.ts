@@ -304,9 +304,14 @@ class Lane {
     const state = this.#state;
     if (state.ended === 'quota') return OUTCOME.quota;
     if (state.ended === 'exit') {
+      state.failure = null;
       if (state.exitCode === 0) return OUTCOME.ok;
       const crash = crashText(state.logLines.map(line => line.text));
-      state.failure = `the plugin exited with code ${state.exitCode}${crash === null ? '' : `: ${crash}`}`;
+      const places = crash === null && error instanceof Error ? placedFrames(error.stack ?? '', module) : [];
+      state.failure = [
+        `the plugin exited with code ${state.exitCode}${crash === null ? '' : `: ${crash}`}`,
+        ...places,
+      ].join('\n');
       return OUTCOME.exit;
     }
     const message =
