@@ -15,6 +15,8 @@ function panicIn(text: string, own: ReadonlySet<string>): string | null {
   return `${place === undefined ? '' : `${place.join(':')}: `}it ended at its start: ${first}`;
 }
 
+/** What a plugin may import from. */
+const MODULES = new Set(['plugin_host', 'wasi_snapshot_preview1']);
 const STDERR = 2;
 /** WASI's `ERRNO_SUCCESS`. */
 const DONE = 0;
@@ -66,6 +68,11 @@ export default async function describeInThread({ module, own }: Described): Prom
       throw new Error(`it ended with the code ${code}`);
     },
   };
+  const foreign = WebAssembly.Module.imports(module).find(i => !MODULES.has(i.module));
+  if (foreign !== undefined)
+    throw new Error(
+      `the plugin uses "${foreign.name}" of "${foreign.module}", which no host of plugins has: a plugin reaches its host through the kit alone`,
+    );
   const instance = new WebAssembly.Instance(module, {
     wasi_snapshot_preview1: { ...wasi?.wasiImport, ...wasiOfBuild },
     plugin_host: Object.fromEntries(names.map(({ name }) => [name, host[name] ?? deny])),

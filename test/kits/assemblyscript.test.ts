@@ -122,6 +122,10 @@ t.test('each mistake has its file, line and column', async t => {
       /divide by zero\n +at index\.ts:2:\d+/,
     ],
     [plugin('function run(ctx: Context): void {}', 'throw new Error("no");'), /no \(index\.ts:2:1\)/],
+    [
+      plugin('function run(ctx: Context): void { alert(); }', 'declare function alert(): void;'),
+      /^the plugin uses "alert" of "index", which no host of plugins has: .* through the kit alone$/,
+    ],
   ];
   for (const [source, says] of mistakes) await t.rejects(build(written(t, source)), { message: says }, source);
 });
@@ -215,8 +219,18 @@ function run(ctx: Context): void {
   t.same(json, { text, n: -7, f: 0.25, all: body.all, more: [body.all, true, null, null], none: null }, failure);
   const escaped = await host.http('POST /run', { body: '{"text":"\\ud83d\\ude00\\u0416\\/\\ud800","all":-0.5e+3}' });
   t.match(escaped.json, { text: '\u{1f600}Ж/\ufffd', all: -500 });
-  for (const wrong of ['', '{', '[1,]', '01', '1.', '-', '1e', '{"a":1}x', 'nul', '+1', '.5', '1-2'])
+  const strings = ['"\\q"', '"\\u12G4"', '"\\u12"', '{"a\\x":1}', '"a\nb"'];
+  for (const wrong of ['', '{', '[1,]', '01', '1.', '-', '1e', '{"a":1}x', 'nul', '+1', '.5', '1-2', ...strings])
     t.equal((await host.http('POST /run', { body: wrong })).status, 400, wrong);
+  const integers: Array<[written: string, read: string]> = [
+    ['9223372036854775807', '9223372036854775807'],
+    ['-9223372036854775808', '-9223372036854775808'],
+    ...['9223372036854775808', '-9223372036854775809', '99999999999999999999', '1e3', '1.9', '"7"'].map(
+      (text): [string, string] => [text, '0'],
+    ),
+  ];
+  for (const [number, read] of integers)
+    t.match((await host.http('POST /run', { body: `{"n":${number}}` })).text, `"n":${read},`, number);
   t.match(await host.call('twice', 21), { outcome: 'ok', value: { twice: 42 } });
 });
 

@@ -43,12 +43,35 @@ function skipString(at: usize, end: usize): usize {
   return 0;
 }
 
+function isHex(c: u8): bool {
+  return (c >= 48 && c <= 57) || ((c | 32) >= 97 && (c | 32) <= 102);
+}
+
+/** Behind the string at `at`; 0 when it does not end, or has an escape or a character that JSON does not allow. */
+function skipText(at: usize, end: usize): usize {
+  const behind = skipString(at, end);
+  for (let p = at + 1; p + 1 < behind; p++) {
+    const c = load<u8>(p);
+    if (c < 32) return 0;
+    if (c != BACKSLASH) continue;
+    const escaped = load<u8>(++p);
+    if (escaped == 117) {
+      for (let k = 0; k < 4; k++) if (++p + 1 >= behind || !isHex(load<u8>(p))) return 0;
+    } else if (
+      escaped != QUOTE && escaped != BACKSLASH && escaped != 47 && escaped != 98 &&
+      escaped != 102 && escaped != 110 && escaped != 114 && escaped != 116
+    )
+      return 0;
+  }
+  return behind;
+}
+
 /** Behind the value at `at`; 0 when it is not JSON, or nested too deeply. */
 function skipValue(at: usize, end: usize, depth: i32): usize {
   at = skipSpace(at, end);
   if (at >= end || depth > DEPTH_MAX) return 0;
   const c = load<u8>(at);
-  if (c == QUOTE) return skipString(at, end);
+  if (c == QUOTE) return skipText(at, end);
   if (c == 123 || c == 91) return skipGroup(at, end, depth, c == 123);
   if (c == 116) return end - at >= 4 && load<u32>(at) == 0x65757274 ? at + 4 : 0;
   if (c == 110) return end - at >= 4 && load<u32>(at) == 0x6c6c756e ? at + 4 : 0;
@@ -90,7 +113,7 @@ function skipGroup(at: usize, end: usize, depth: i32, members: bool): usize {
     if (members) {
       at = skipSpace(at, end);
       if (at >= end || load<u8>(at) != QUOTE) return 0;
-      at = skipString(at, end);
+      at = skipText(at, end);
       if (at == 0) return 0;
       at = skipSpace(at, end);
       if (at >= end || load<u8>(at) != 58) return 0;
@@ -299,9 +322,19 @@ export class Json extends JSONValue {
     return kind == Kind.Number ? String.UTF8.decodeUnsafe(this.from, this.to - this.from) : "";
   }
 
-  /** An integer, exact over all 64 bits; 0 for anything else. */
+  /** An integer, exact over all 64 bits; 0 for anything else, also for one that does not fit or has a fraction or exponent. */
   get integer(): i64 {
-    return this.kind == Kind.Number ? I64.parseInt(this.text) : 0;
+    if (this.kind != Kind.Number) return 0;
+    const isNegative = load<u8>(this.from) == 45;
+    // Built below zero, where there is one number more.
+    let value: i64 = 0;
+    for (let at = this.from + (isNegative ? 1 : 0); at < this.to; at++) {
+      const digit = <i64>load<u8>(at) - 48;
+      if (digit < 0 || digit > 9 || value < (i64.MIN_VALUE + digit) / 10) return 0;
+      value = value * 10 - digit;
+    }
+    if (isNegative) return value;
+    return value == i64.MIN_VALUE ? 0 : -value;
   }
 
   /** A number with a fraction; 0 for anything else. */
