@@ -79,6 +79,9 @@ function shown(value: unknown): string {
   return JSON.stringify(`${value.slice(0, SHOWN_CHARACTERS).replace(/[\uD800-\uDBFF]$/, '')}…`);
 }
 
+/** One part of a path, between slashes. */
+const SEGMENT = /^([A-Za-z0-9._~!$&'()*+,;=@%-]*|:(?!__)[A-Za-z_][A-Za-z0-9_]*)$/;
+
 /** What is wrong with a path. */
 function pathMistake(path: string): string {
   const text = shown(path);
@@ -87,8 +90,12 @@ function pathMistake(path: string): string {
   const [, braced] = /\{([^{}/]*)\}/.exec(path) ?? [];
   if (braced !== undefined) return `${text}: a parameter is written :${braced || 'id'}, not {${braced}}; ${LIKE}`;
   if (path.includes('/:__')) return `${text}: the name of a parameter does not begin with two underscores; ${LIKE}`;
-  return `${text} has a segment that is neither letters of an address nor a parameter; ${LIKE}`;
+  const wrong = path.split('/').find(segment => !SEGMENT.test(segment)) ?? '';
+  return `${text}: the segment ${JSON.stringify(wrong)} is neither letters of an address nor a parameter; ${LIKE}`;
 }
+
+const methodMistake = (input: unknown): string =>
+  `${JSON.stringify(input)} is no HTTP method: it is one of ${HTTP_METHODS.join(', ')}, in capital letters`;
 
 /** An endpoint of a plugin. */
 export const httpTrigger = z.object({
@@ -102,7 +109,10 @@ export const httpTrigger = z.object({
       error: ({ input }) => pathMistake(String(input)),
     })
     .describe('Path below /api/triggers/http/<plugin id>, like /profile or /items/:id; empty for the root'),
-  methods: z.array(z.enum(HTTP_METHODS)).min(1, 'at least one HTTP method').describe('Methods it answers'),
+  methods: z
+    .array(z.enum(HTTP_METHODS, { error: ({ input }) => methodMistake(input) }))
+    .min(1, 'at least one HTTP method')
+    .describe('Methods it answers'),
   access: suggestedAccess.describe('Who should call it, as its author sees it').optional(),
 });
 

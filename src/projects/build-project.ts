@@ -10,7 +10,7 @@ import { inspectModule, UNDECLARED } from '../plugins/inspect.ts';
 import { type Manifest, parseManifest, permissionsOf } from '../plugins/manifest.ts';
 import { manifestPlace } from '../plugins/manifest-place.ts';
 import type { BuildAnswer, BuildOrder } from './build-thread.ts';
-import type { Project } from './project.ts';
+import type { Language, Project } from './project.ts';
 import { suggestedPolicyMistakes } from './suggested-policies.ts';
 
 /** Time for a build, the top level of the plugin included. */
@@ -27,6 +27,14 @@ const builds = new WorkerTask<BuildOrder, BuildAnswer>({
   // Compilers look for their caches and tools in it.
   sharesEnvironment: true,
 });
+
+const FIRST = 'run it again; the first build with a toolchain takes longest';
+/** What helps a build that does not end. */
+const LATE: Readonly<Record<Language, string>> = {
+  ts: 'is there a loop without an end at the top level of a file?',
+  as: 'functions that call themselves may keep the compiler busy; try "optimizeLevel": 0 in asconfig.json',
+  ...{ go: FIRST, rust: FIRST, c: FIRST },
+};
 
 /** Ends the thread that builds. */
 export const endBuilds = (): Promise<void> => builds.end();
@@ -94,7 +102,7 @@ export async function buildModule({ entry, frontend, language }: Project): Promi
     if (!(error instanceof ThreadEnded) || error.why === 'other') throw error;
     throw new SourceMistakes(
       error.why === 'deadline'
-        ? `the build did not end within ${BUILD_MS / 1000} s: run it again; the first build with a toolchain takes longest`
+        ? `the build did not end within ${BUILD_MS / 1000} s: ${LATE[language]}`
         : 'the build takes too much memory',
     );
   });

@@ -37,6 +37,12 @@ t.test('each wrong step is one message that says where and what to do', async t 
       /refusal: trigger greet: its policy has_rol\("tutor"\) cannot be saved: .*did you mean "has_role"\?/,
     ],
     ["Path: '/greet/:name'", "Path: 'greet'", /trigger "greet", path: "greet" does not begin with \/; a path like/],
+    [
+      "Methods: ['GET']",
+      "Methods: ['get' as 'GET']",
+      /trigger "greet", methods 0: "get" is no HTTP method: it is one of GET, .* in capital letters/,
+    ],
+    ["'/greet/:name'", "'/greet/a b/:name'", /path: "\/greet\/a b\/:name": the segment "a b" is neither letters/],
     ["Methods: ['GET']", 'Methods: []', /trigger "greet", methods: at least one HTTP method/],
     ['times });', 'times };', /index\.ts:\d+:\d+: Expected "\)"/],
     ['ctx.HTTP.Params.name', 'ctx.HTTP.Param.name', /index\.ts:\d+:\d+: TS2\d+: Property 'Param' does not exist/],
@@ -162,7 +168,7 @@ t.test('what was built is uploaded, installed, called and read from a terminal',
   // Records are written a moment later.
   let logs = await run(['logs', 'shipped'], env);
   for (let k = 0; k < 50 && !logs.out.includes('greets'); k++) logs = await run(['logs', 'shipped'], env);
-  t.match(logs, { code: 0, out: /greet ok 200 \d+\.\d ms\n {2}info: greets ada\n/ });
+  t.match(logs, { code: 0, out: /greet ok 200 \d+\.\d ms, execution \d+\n {2}info: greets ada\n/ });
   t.match(await run(['logs', 'shipped', '--limit', '0'], env), { code: 2, err: /from 1 to 100/ });
   const child = spawn(process.execPath, [MAIN, 'plugin', 'logs', 'shipped', '-f'], { env: { ...BARE_ENV, ...env } });
   const ended = new Promise(resolve => child.once('close', resolve));
