@@ -157,7 +157,7 @@ export async function replayCommand(
     isRecorded === null ? '' : isRecorded ? ' (the recorded module)' : ' (another module than the recorded one)';
   const what = `${recorded.plugin_id} ${recorded.version}, trigger ${recorded.trigger}`;
   const lines = [
-    `${what}${which}: ${outcome.kind}, ${calls} host calls answered from the recording, ${outcome.runMs.toFixed(1)} ms`,
+    `${what}${which}: ${outcome.kind}, ${calls} host call${calls === 1 ? '' : 's'} answered from the recording, ${outcome.runMs.toFixed(1)} ms`,
     ...outcome.log.map(({ text }) => `  ${text.replaceAll('\n', '\n    ')}`),
     ...(outcome.failure === '' ? [] : [`  ${outcome.failure.replaceAll('\n', '\n    ')}`]),
     ...(outcome.kind === 'ok' && outcome.status !== 0
