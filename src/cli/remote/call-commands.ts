@@ -71,9 +71,9 @@ async function linesOf({ host, json }: Remote, plugin: string, item: Item): Prom
   const params = { path: { id: plugin, execution: item.id } };
   const record = await ask(() => host.GET('/api/admin/plugins/{id}/executions/{execution}', { params }));
   if (json) return [JSON.stringify(record)];
-  const { failure, log, outcome, run_ms, started_at, status, trigger } = record;
+  const { failure, id, log, outcome, run_ms, started_at, status, trigger } = record;
   return [
-    `${started_at} ${trigger} ${outcome} ${status} ${run_ms.toFixed(1)} ms`,
+    `${started_at} ${trigger} ${outcome} ${status} ${run_ms.toFixed(1)} ms, execution ${id}`,
     ...log.map(l => `  ${l.level}: ${l.text.replaceAll('\n', '\n    ')}`),
     ...(failure === null ? [] : [`  ${failure.replaceAll('\n', '\n    ')}`]),
   ];

@@ -50,6 +50,34 @@ function signatureLines(s: Signature): string[] {
   return [s.state === 'trusted' ? `signed by ${SIGNED.trusted(s)}` : SIGNED.wrong(s)];
 }
 
+type Installable = {
+  id: string;
+  wasm_key: string;
+  installed_version: string | null;
+  new_permissions: readonly string[];
+  requirements: ReadonlyArray<{ config: ReadonlyArray<{ name: string; description: string; required: boolean }> }>;
+};
+
+/** How it is installed, with what the installation will ask for. */
+function installLines(uploaded: Installable, suggests: boolean): string[] {
+  const { id, installed_version, new_permissions, requirements, wasm_key } = uploaded;
+  const isFirst = installed_version === null;
+  // An upgrade keeps the values that are there.
+  const required = isFirst ? requirements.flatMap(r => r.config).filter(field => field.required) : [];
+  const example = JSON.stringify(Object.fromEntries(required.map(({ name }) => [name, '...'])));
+  const command = [
+    `plugin-host plugin install ${id} ${wasm_key}`,
+    ...(required.length > 0 ? ['--config-file config.json'] : []),
+    ...(isFirst || new_permissions.length === 0 ? [] : ['--accept-permissions']),
+    ...(suggests ? ['--accept-suggested-access'] : []),
+  ];
+  return [
+    ...required.map(({ description, name }) => `it needs the value ${name}: ${description}`),
+    ...(required.length > 0 ? [`write its values as JSON, ${example}, into a file, here config.json`] : []),
+    `install it: ${command.join(' ')}`,
+  ];
+}
+
 /** `plugin upload FILE`. @returns what to print: the key to install it by, and what it asks for */
 export async function uploadPlugin({ host, json }: Remote, file: string, frontend?: string): Promise<string> {
   const form = new FormData();
@@ -58,7 +86,7 @@ export async function uploadPlugin({ host, json }: Remote, file: string, fronten
   const uploaded = await ask(() =>
     host.POST('/api/admin/plugins/upload', { body: form, bodySerializer: body => body }),
   );
-  const { access, id, installed_version, is_installed, new_permissions, permissions, version, wasm_key } = uploaded;
+  const { access, id, installed_version, is_installed, new_permissions, permissions, version } = uploaded;
   const stays = installed_version === null ? 'nothing is installed yet' : `${installed_version} stays installed`;
   const suggests = access.some(a => a.new && a.suggested !== null);
   const lines = [
@@ -74,7 +102,7 @@ export async function uploadPlugin({ host, json }: Remote, file: string, fronten
     ...(!is_installed && version === installed_version
       ? [`${version} is also the number of what is installed: raise it, so that the two can be told apart`]
       : []),
-    `install it: plugin-host plugin install ${id} ${wasm_key}${suggests ? ' --accept-suggested-access' : ''}`,
+    ...(is_installed ? [] : installLines(uploaded, suggests)),
   ];
   return shown(json, uploaded, lines.join('\n'));
 }
@@ -120,6 +148,8 @@ async function accessLines({ host }: Remote, id: string): Promise<string[]> {
 const INSTALL_OPTIONS = {
   'Send "accept_public": true': 'Add --accept-public',
   'Send "accept_widening": true': 'Add --accept-widening',
+  'permissions the installed one does not have': 'permissions the installed one does not have (--accept-permissions)',
+  'the configuration is not complete': 'the configuration is not complete (--config-file FILE, a JSON object)',
 };
 
 /** The configuration of a plugin in a JSON file. @throws OperatorError */
@@ -167,12 +197,15 @@ const WASM_KEY = /^[0-9a-f]{32}$/;
 /**
  * The wasm_key of an upload, given by itself or as the version its author wrote.
  *
+ * @param wasInstalled whether one that was installed is meant
  * @throws OperatorError when no upload has this version, or several have
  */
-async function wasmKeyOf(r: Remote, id: string, text: string): Promise<string> {
+async function wasmKeyOf(r: Remote, id: string, text: string, wasInstalled = false): Promise<string> {
   if (WASM_KEY.test(text)) return text;
   const versions = await versionsOf(r, id);
-  const found = versions.filter(v => v.version === text);
+  const all = versions.filter(v => v.version === text);
+  const once = wasInstalled ? all.filter(v => v.installed_at !== null) : all;
+  const found = once.length > 0 ? once : all;
   if (found.length > 1)
     throw new OperatorError(
       `${found.length} uploads of ${id} have the version ${text}: give the wasm_key of one, ${found.map(v => v.wasm_key).join(' or ')}`,
@@ -228,7 +261,7 @@ export async function rollbackPlugin(
   version: string,
   flags: InstallFlags,
 ): Promise<string> {
-  const body = { wasm_key: await wasmKeyOf(remote, id, version), ...confirmed(flags) };
+  const body = { wasm_key: await wasmKeyOf(remote, id, version, true), ...confirmed(flags) };
   const params = { path: { id } };
   const back = await ask(() => remote.host.POST('/api/admin/plugins/{id}/rollback', { params, body }), INSTALL_OPTIONS);
   return shown(remote.json, back, `${id} is ${back.version} again`);

@@ -17,6 +17,8 @@ function switchOf(option: string, text: string | undefined): boolean | undefined
 
 const onOff = (isOn: boolean): string => (isOn ? 'on' : 'off');
 
+const recordText = ({ record }: { record: boolean }): string => (record ? ', its executions are recorded' : '');
+
 /** Words of the API, as they are written here. */
 const SETTING_OPTIONS: Options = { 'Send "accept_public": true': 'Add --accept-public' };
 
@@ -59,6 +61,7 @@ export async function listTriggers(r: Remote, id: string): Promise<string> {
     ['ENABLED', t => onOff(t.enabled)],
     ['USERS', t => onOff(t.allow_user_session)],
     ['SERVICE KEYS', t => onOff(t.allow_service_key)],
+    ['RECORD', t => onOff(t.record)],
     ['ACCESS', t => t.effective_access],
     ['POLICY', t => short(t.policy_expression, 60)],
     ['ITS AUTHOR SUGGESTS', t => suggestionText(suggested.get(t.trigger))],
@@ -107,7 +110,10 @@ export async function setTrigger(r: Remote, id: string, name: string, flags: Tri
     () => r.host.PUT('/api/admin/plugins/{id}/triggers/{name}/settings', { params, body }),
     SETTING_OPTIONS,
   );
-  const lines = [`${id} ${name}: ${set.effective_access}`, ...set.warnings.map(w => `warning: ${w.message}`)];
+  const lines = [
+    `${id} ${name}: ${set.effective_access}${recordText(set)}`,
+    ...set.warnings.map(w => `warning: ${w.message}`),
+  ];
   return shown(r.json, set, lines.join('\n'));
 }
 
@@ -118,6 +124,7 @@ export async function listCommands(r: Remote, id: string): Promise<string> {
   const text = page(answer, [
     ['COMMAND', c => c.command],
     ['ENABLED', c => onOff(c.enabled)],
+    ['RECORD', c => onOff(c.record)],
     ['SYSTEM ROLE', c => c.system_role ?? '-'],
     ['GLOBAL ROLES', c => c.global_roles.join(' ') || '-'],
     ['PLUGIN ROLE', c => c.plugin_role ?? '-'],
@@ -176,7 +183,7 @@ export async function setCommand(r: Remote, id: string, cmd: string, flags: Comm
   const set = await ask(commandChange(r, { id, cmd }, flags));
   const open = set.open_to_everyone ? 'open to everyone' : 'restricted';
   const lines = [
-    `${id} /${cmd}: ${set.enabled ? open : 'disabled'}`,
+    `${id} /${cmd}: ${set.enabled ? open : 'disabled'}${recordText(set)}`,
     ...set.warnings.map(w => `warning: ${w.message}`),
   ];
   return shown(r.json, set, lines.join('\n'));
