@@ -49,8 +49,9 @@ const withoutSignature = (url: string): string => url.replace(/([?&]signature=)[
 
 /** What a caller who was not let in lacks, by the status. */
 const CALLER_HELP: Readonly<Record<number, string>> = {
-  401: "the trigger asks for a caller: -H 'X-Dev-Principal: user:7', or service:1 for a service key",
-  403: 'users have the roles, groups and attributes of "dev": {"users": {...}} in plugin-host.json',
+  401: "the trigger asks for a caller its access lets in: -H 'X-Dev-Principal: user:7', or service:1 for a service key",
+  403: 'users have the roles, groups and attributes of "dev": {"users": {...}} in plugin-host.json; a service key is let in only where the access of the trigger says so',
+  503: 'after three failures in a row a trigger is suspended for a while; the next change of the plugin ends that',
 };
 
 /** A request that was answered, for the terminal. */
@@ -77,15 +78,21 @@ async function sayWhereItRuns(language: Language, ms: number, say: (text: string
 }
 
 /** Commands that work, for each trigger. */
-function callLines({ id, triggers }: Manifest, base: string, userFor: (policy: string) => number): string[] {
+function callLines({ id, triggers }: Manifest, base: string, userFor: (policy: string) => DevUser): string[] {
   const { port } = new URL(base);
   const where = port === String(DEV_PORT) ? '' : ` --port ${port}`;
   return triggers.flatMap(t => {
     if (t.type !== 'http') return [`  plugin-host plugin message "/${t.name}" --as user:7${where}`];
     const method = t.methods[0] === 'GET' ? '' : `-X ${t.methods[0]} `;
     const { policy = '', service_keys: keys = false, users = false } = t.access ?? {};
-    const who = users || keys ? `-H 'X-Dev-Principal: ${users ? `user:${userFor(policy)}` : 'service:1'}' ` : '';
-    return [`  curl ${method}${who}${base}/api/triggers/http/${id}${t.path.replace(/:([^/]+)/g, '$1')}`];
+    const user = userFor(policy);
+    const who = users || keys ? `-H 'X-Dev-Principal: ${users ? `user:${user.id}` : 'service:1'}' ` : '';
+    return [
+      `  curl ${method}${who}${base}/api/triggers/http/${id}${t.path.replace(/:([^/]+)/g, '$1')}`,
+      ...(users && user.lacks.length > 0
+        ? [`    no user of plugin-host.json has what its policy asks for: ${user.lacks.join(', ')}`]
+        : []),
+    ];
   });
 }
 
@@ -95,14 +102,18 @@ const wordsOf = (policy: string, name: string): string[] =>
     [...list.matchAll(/["']([^"']+)["']/g)].map(([, word = '']) => word),
   );
 
+/** A user to call as, and the roles a policy asks for that no user of `plugin-host.json` has. */
+type DevUser = { id: number; lacks: readonly string[] };
+
 /** A user of `plugin-host.json` who has the roles that a policy asks for; 7 where there is none, or it forbids some. */
-function userWithRole(users: Project['devUsers'], policy: string): number {
-  if (policy.includes('!')) return 7;
+function userWithRole(users: Project['devUsers'], policy: string): DevUser {
+  if (policy.includes('!')) return { id: 7, lacks: [] };
   const [all, any] = [wordsOf(policy, 'has_role'), wordsOf(policy, 'has_any_role')];
+  if (all.length + any.length === 0) return { id: 7, lacks: [] };
   const fits = (roles: readonly string[]): boolean =>
     all.every(role => roles.includes(role)) && (any.length === 0 || any.some(role => roles.includes(role)));
-  const [id = 7] = all.length + any.length === 0 ? [] : ([...users].find(([, user]) => fits(user.roles)) ?? []);
-  return id;
+  const found = [...users].find(([, user]) => fits(user.roles));
+  return found === undefined ? { id: 7, lacks: [...all, ...any] } : { id: found[0], lacks: [] };
 }
 
 /** Shows how triggers are called that were not there before. */
