@@ -252,18 +252,9 @@ export class PluginInstaller {
       if (plugin === undefined) throw unknownPlugin(pluginId);
       const version = await findVersionByKey(client, pluginId, request.wasmKey);
       if (version === undefined)
-        throw new ServiceError(
-          'validation_failed',
+        throw unknownVersion(
           `there is no uploaded version of "${pluginId}" with this wasm_key`,
-          {
-            errors: [
-              {
-                pointer: '/wasm_key',
-                message: 'must be the wasm_key from the answer to an upload of this plugin',
-                code: 'not_found',
-              },
-            ],
-          },
+          'must be the wasm_key from the answer to an upload of this plugin',
         );
       requireRunnable(version);
       isOther = version.id !== plugin.installedVersionId;
@@ -396,15 +387,10 @@ export class PluginInstaller {
       if (plugin === undefined) throw unknownPlugin(pluginId);
       const version = await findVersionByKey(client, pluginId, wasmKey);
       if (version === undefined)
-        throw new ServiceError('validation_failed', `there is no version of "${pluginId}" with this wasm_key`, {
-          errors: [
-            {
-              pointer: '/wasm_key',
-              message: `must be the wasm_key of a version in GET /api/admin/plugins/${pluginId}/versions`,
-              code: 'not_found',
-            },
-          ],
-        });
+        throw unknownVersion(
+          `there is no version of "${pluginId}" with this wasm_key`,
+          `must be the wasm_key of a version in GET /api/admin/plugins/${pluginId}/versions`,
+        );
       if (version.installedAt === null)
         throw new ServiceError(
           'conflict',
@@ -497,6 +483,9 @@ function installedState(v: Pick<VersionRow, 'version' | 'wasmKey' | 'permissions
 export function unknownPlugin(id: string): ServiceError {
   return new ServiceError('not_found', `there is no plugin "${id}"`);
 }
+
+const unknownVersion = (text: string, message: string): ServiceError =>
+  new ServiceError('validation_failed', text, { errors: [{ pointer: '/wasm_key', message, code: 'not_found' }] });
 
 /** Refuses to install a version that a newer gate refuses; if it is installed already, it stays installed. */
 function requireRunnable(version: VersionRow): void {

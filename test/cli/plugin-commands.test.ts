@@ -102,6 +102,43 @@ t.test('upload and install say who may call, and what the author suggests instea
   t.match((await run(['upload', file])).out, /is uploaded; it is what is installed already\n/);
 });
 
+t.test('upload prints a command that can succeed, and a refusal names the options', async t => {
+  const file = path.join(directory, 'fields.wasm');
+  const field = { name: 'room', description: 'Where it is', required: true };
+  const written = (version: string, kinds: string[]): void =>
+    fs.writeFileSync(
+      file,
+      watPlugin({
+        ...{ id: 'fields', version, triggers: [], handle: '(i32.const 0)' },
+        requirements: kinds.map(kind => ({ kind, ...(kind === 'kv' ? { config: [field] } : {}) })),
+      }),
+    );
+  written('1.0.0', ['kv']);
+  const { out } = await run(['upload', file]);
+  t.match(
+    out,
+    /\nit needs the value room: Where it is\nwrite its values as JSON, \{"room":"\.\.\."\}, into a file, here config\.json\ninstall it: plugin-host plugin install fields \w+ --config-file config\.json\n$/,
+  );
+  const [, key = ''] = /install fields (\w+)/.exec(out) ?? [];
+  t.match(await run(['install', 'fields', key]), {
+    code: 3,
+    err: /is not complete \(--config-file FILE, a JSON object\)/,
+  });
+  const config = path.join(directory, 'fields.json');
+  fs.writeFileSync(config, '{"room": "B12"}');
+  t.match(await run(['install', 'fields', key, '--config-file', config]), { code: 0 });
+  written('2.0.0', ['kv', 'notify']);
+  const next = (await run(['upload', file])).out;
+  t.match(next, /\ninstall it: plugin-host plugin install fields \w+ --accept-permissions\n$/);
+  const refused = await run(['install', 'fields', '2.0.0']);
+  t.match(refused, { code: 1, err: /permissions the installed one does not have \(--accept-permissions\): notify/ });
+  t.match(await run(['install', 'fields', '2.0.0', '--accept-permissions']), { code: 0 });
+  written('1.0.0', ['kv']);
+  t.notMatch((await run(['upload', file])).out, /what is installed already/);
+  t.match(await run(['install', 'fields', '1.0.0']), { code: 1, err: /2 uploads of fields have the version 1\.0\.0/ });
+  t.match(await run(['rollback', 'fields', '1.0.0']), { code: 0, out: 'fields is 1.0.0 again\n' }, 'the one there was');
+});
+
 t.test('what cannot be done ends with 1 and one line that says why', async t => {
   t.match(await run(['enable', 'nothing']), {
     code: 1,

@@ -7,6 +7,7 @@ import { readRecording, replay } from '../../src/authors/replay.ts';
 import { BARE_ENV } from '../support/bare-env.ts';
 import { messengerWorld } from '../support/messenger-world.ts';
 import { type Json, startTestService, TOKEN } from '../support/service.ts';
+import { watPlugin } from '../support/wat.ts';
 
 /** A recorded execution is run again on an author's machine (docs/plugins.md "Recordings"). */
 
@@ -161,6 +162,18 @@ t.test('an execution of a recorded trigger runs again, and what differs is said'
       inTurn.differences[0],
       /^host call 3: kv_get\("last"\) is made later than then at count \(index\.ts:\d+:\d+\)$/,
     );
+  });
+  await t.test('how long it ran until its deadline makes no difference', async t => {
+    const stopped = (ms: number): string =>
+      `the execution was stopped at its deadline, after it had run for ${ms} ms: look for an endless loop, or for a host call that takes long`;
+    const loop = watPlugin({ id: 'counter', handle: '(loop $l (br $l)) (i32.const 0)' });
+    const late = {
+      ...recorded.json,
+      calls: [],
+      outcome: { ...(recorded.json.outcome as Json), kind: 'deadline', failure: stopped(4321) },
+    };
+    const again = await replay(loop, readRecording(JSON.stringify(late), 'it'), { key: SECRET });
+    t.match(again, { outcome: { kind: 'deadline' }, differences: [] });
   });
   await t.test('the recorded module is never a mended one', async t => {
     const failed = { ...recorded.json, outcome: { ...(recorded.json.outcome as Json), kind: 'handler_error' } };

@@ -47,7 +47,7 @@ function isHex(c: u8): bool {
   return (c >= 48 && c <= 57) || ((c | 32) >= 97 && (c | 32) <= 102);
 }
 
-/** Behind the string at `at`; 0 when it does not end, or has an escape or a character that JSON does not allow. */
+/** The end of the string at `at`; 0 when it has none, or an escape or a character that JSON does not allow. */
 function skipText(at: usize, end: usize): usize {
   const behind = skipString(at, end);
   for (let p = at + 1; p + 1 < behind; p++) {
