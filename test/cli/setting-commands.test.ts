@@ -30,7 +30,7 @@ const json = async (...args: string[]): Promise<Json> => JSON.parse((await run(.
 t.test('triggers are listed with what their author suggests, and set in one step', async t => {
   t.match(await run('trigger', 'list', 'greeter'), {
     code: 0,
-    out: /^TRIGGER +METHODS +PATH +ENABLED +USERS +SERVICE KEYS +ACCESS +POLICY +ITS AUTHOR SUGGESTS\ngreet +GET +\/greet +on +on +off +user +- +users and service keys, has_role\("dean"\) \(deans greet\)\nwave +GET POST +\/wave +on +on +off +user +- +-\n$/,
+    out: /^TRIGGER +METHODS +PATH +ENABLED +USERS +SERVICE KEYS +RECORD +ACCESS +POLICY +ITS AUTHOR SUGGESTS\ngreet +GET +\/greet +on +on +off +off +user +- +users and service keys, has_role\("dean"\) \(deans greet\)\nwave +GET POST +\/wave +on +on +off +off +user +- +-\n$/,
   });
   t.match(await run('trigger', 'set', 'greeter', 'greet', '--suggested', '--service-keys', 'off'), {
     code: 0,
@@ -83,7 +83,7 @@ t.test('commands are listed, and one setting is changed at a time', async t => {
   });
   t.match(
     (await run('command', 'list', 'greeter')).out,
-    /^COMMAND +ENABLED +SYSTEM ROLE +GLOBAL ROLES +PLUGIN ROLE +POLICY\nsay +on +- +student tutor +- +-\n$/,
+    /^COMMAND +ENABLED +RECORD +SYSTEM ROLE +GLOBAL ROLES +PLUGIN ROLE +POLICY\nsay +on +off +- +student tutor +- +-\n$/,
   );
   t.match(await run('command', 'set', 'greeter', 'say', '--global-role', 'none', '--plugin-role', 'clerk'), {
     code: 0,
