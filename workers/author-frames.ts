@@ -40,6 +40,20 @@ export function authorFrames(stack: string, module: WebAssembly.Module): string[
   return placed.length > 0 ? placed : framesOf(stack).slice(0, SHOWN_MAX);
 }
 
+/** Frames of one function behind another; more are seldom anything else than a recursion without an end. */
+const isDeep = (frames: readonly string[]): boolean =>
+  frames.length === SHOWN_MAX && new Set(frames).size <= SHOWN_MAX / 2;
+
+/**
+ * What a trap says. C and Rust have their stack below all else in the memory: it ends at address 0.
+ *
+ * @param frames those of the failure, as `authorFrames` gives them
+ */
+export const trapText = (message: string, frames: readonly string[]): string =>
+  message === 'memory access out of bounds' && isDeep(frames)
+    ? `${message}: the stack is full, because functions call each other too deeply`
+    : message;
+
 const framesOf = (stack: string): string[] => stack.split('\n').filter(line => line.includes('wasm'));
 
 /** The frames of a trap that are the author's; none when the module knows no lines of sources. */

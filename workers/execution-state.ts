@@ -1,5 +1,6 @@
 import type { CellResponse } from '../src/abi/cell-codec.ts';
 import type { DrawnReader, DrawnWriter } from '../src/abi/drawn.ts';
+import type { LogLine } from '../src/abi/execution-outcome.ts';
 import type { HostFunction } from '../src/abi/host-functions.ts';
 import { CONTROL } from '../src/abi/host-memory.ts';
 import { LIMITS } from '../src/base/limits.ts';
@@ -54,10 +55,12 @@ export class ExecutionState {
   invalidResponse: string | null = null;
   output: Uint8Array = EMPTY;
   failure: string | null = null;
-  logLines: Array<{ level: number; text: string }> = [];
+  logLines: LogLine[] = [];
   logBytes = 0;
   logTruncated = false;
   isDenialNoted = false;
+  /** Takes each line as it comes, for an execution that is stopped. */
+  keepLine: (line: LogLine) => void = () => {};
   hostCalls = 0;
   hostCallBytes = 0;
   deadline = 0;
@@ -121,7 +124,9 @@ export class ExecutionState {
     const kept = (text.length > room ? text.slice(0, room) : text).toWellFormed();
     if (kept.length < text.length) this.logTruncated = true;
     this.logBytes += kept.length + 16;
-    this.logLines.push({ level, text: escapeControls(kept) });
+    const line = { level, text: escapeControls(kept) };
+    this.logLines.push(line);
+    this.keepLine(line);
   }
 
   /** Notes in the log which call was denied, the first time: the error that the plugin gets does not name it. */

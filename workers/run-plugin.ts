@@ -17,9 +17,10 @@ import { HOST_ERROR } from '../src/abi/host-functions.ts';
 import { CONTROL } from '../src/abi/host-memory.ts';
 import type { LaneTask } from '../src/abi/lane-messages.ts';
 import { LaneWords } from '../src/abi/lane-words.ts';
+import { LogArea } from '../src/abi/log-area.ts';
 import { CALL_STATE, OUTCOME, viewsOf } from '../src/abi/shared-layout.ts';
 import { LIMITS, PAGE_BYTES } from '../src/base/limits.ts';
-import { authorFrames, placedFrames, STACK_FRAMES } from './author-frames.ts';
+import { authorFrames, placedFrames, STACK_FRAMES, trapText } from './author-frames.ts';
 import { crashText } from './crash-text.ts';
 import { ExecutionState } from './execution-state.ts';
 import { GuestMemory } from './guest-memory.ts';
@@ -62,6 +63,7 @@ class Lane {
   readonly #task: LaneTask;
   readonly #views;
   readonly #words: LaneWords;
+  readonly #log: LogArea;
   readonly #control = new WebAssembly.Memory({ initial: 1, maximum: 1 });
   readonly #state = new ExecutionState(new Int32Array(this.#control.buffer));
   readonly #guest = new GuestMemory(this.#state.control);
@@ -88,6 +90,8 @@ class Lane {
     this.#runtimes = new RuntimeCache(task.warmBytesMax);
     this.#views = viewsOf(task.memory);
     this.#words = new LaneWords(this.#views.words, task.lane);
+    this.#log = new LogArea(this.#views, task.lane);
+    this.#state.keepLine = line => this.#log.add(line);
     const [seconds, nanos] = process.hrtime();
     this.#clockDelta = seconds * 1000 + nanos / 1e6 - performance.now() + task.clockOffsetMs;
     this.#channel = new HostChannel(
@@ -215,6 +219,7 @@ class Lane {
     const state = this.#state;
     const started = performance.now();
     state.reset();
+    this.#log.clear();
     this.#wasi.reset();
     this.#channel.beginCell(cell);
     state.deadline = deadlineOf(views, cell);
@@ -326,7 +331,8 @@ class Lane {
       return OUTCOME.trap;
     }
     const stack = error instanceof Error ? authorFrames(error.stack ?? '', module) : [];
-    state.failure = [...(state.failure === null ? [] : [state.failure]), message, ...stack].join('\n');
+    const said = trapText(message, stack);
+    state.failure = [...(state.failure === null ? [] : [state.failure]), said, ...stack].join('\n');
     return OUTCOME.trap;
   }
 }

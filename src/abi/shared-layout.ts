@@ -3,11 +3,12 @@ import { LIMITS } from '../base/limits.ts';
 
 /**
  * Shared memory between the main thread and the lanes (threads that run plugins): where what lies. Only the codecs next
- * to this file use these numbers, each for both ends: run-queue, lane-words, doorbell, cell-codec, call-area.
+ * to this file use these numbers, each for both ends: run-queue, lane-words, doorbell, cell-codec, call-area, log-area.
  *
  *   words[ control | queue 0..63 | lane 0..63 ]   Int32Array, each hot word alone on a 128-byte line
  *   cells[ 0 .. executionsInFlightMax )           16 KiB each: header, input, output
  *   calls[ lane 0..63 ]                           64 KiB each: one host call at a time
+ *   logs [ lane 0..63 ]                           8 KiB each: log lines of the execution that runs
  *
  * A queue belongs to one plugin while it has work in flight: main is the only producer, lanes take by compare-and-swap.
  * A lane's completion ring has one producer (the lane) and one consumer (main).
@@ -146,7 +147,9 @@ export const OPERATION = { loadModule: 1000, fetchInput: 1001 } as const;
 
 const CELLS_AT = Math.ceil((WORD_COUNT * 4) / 4096) * 4096;
 const CALLS_AT = CELLS_AT + CELL_COUNT * CELL_BYTES;
-export const SHARED_BYTES = CALLS_AT + LANE_COUNT * CALL_BYTES;
+export const LOG_BYTES = 8 * 1024;
+const LOGS_AT = CALLS_AT + LANE_COUNT * CALL_BYTES;
+export const SHARED_BYTES = LOGS_AT + LANE_COUNT * LOG_BYTES;
 
 export const queueAt = (q: number): number => QUEUES_AT + q * QUEUE_WORDS;
 export const laneAt = (lane: number): number => LANES_AT + lane * LANE_WORDS;
@@ -154,6 +157,9 @@ export const laneAt = (lane: number): number => LANES_AT + lane * LANE_WORDS;
 export const cellAt = (cell: number): number => CELLS_AT + cell * CELL_BYTES;
 /** Byte offset of a lane's call area. */
 export const callAt = (lane: number): number => CALLS_AT + lane * CALL_BYTES;
+
+/** Byte offset of a lane's log area. */
+export const logAt = (lane: number): number => LOGS_AT + lane * LOG_BYTES;
 
 /** Typed views of the shared memory, used by both ends. */
 export type SharedViews = {

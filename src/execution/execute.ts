@@ -4,6 +4,7 @@ import { type ExecutionOutcome, type OutcomeKind, withoutAnswer } from '../abi/e
 import type { HostFunction } from '../abi/host-functions.ts';
 import type { HostArgument, HostResult } from '../abi/host-result.ts';
 import type { LargeOutput, LoadedModule } from '../abi/lane-messages.ts';
+import { LogArea } from '../abi/log-area.ts';
 import { CELL_COUNT, SHARED_BYTES, type SharedViews, viewsOf } from '../abi/shared-layout.ts';
 import { LIMITS } from '../base/limits.ts';
 import { HostCallPort } from './host-call-port.ts';
@@ -284,17 +285,15 @@ export class Executor<C> implements SlotUser {
       this.#answered[cell] = 1;
       const wait = Math.max(0, now - admitted.admittedAt - ranMs);
       if (late && wait <= ranMs) this.#queues.noteLate(cell, now);
-      this.#answer(
-        admitted.execution,
-        late
-          ? { ...lateOutcome(wait, ranMs), retryAfterSeconds: this.#retryAfter(admitted.execution, now) }
-          : withoutAnswer(
-              'memory_budget',
-              "stopped because the host's memory budget was used up and this execution used the most memory",
-              wait,
-              ranMs,
-            ),
-      );
+      const outcome = late
+        ? { ...lateOutcome(wait, ranMs), retryAfterSeconds: this.#retryAfter(admitted.execution, now) }
+        : withoutAnswer(
+            'memory_budget',
+            "stopped because the host's memory budget was used up and this execution used the most memory",
+            wait,
+            ranMs,
+          );
+      this.#answer(admitted.execution, { ...outcome, log: new LogArea(this.#views, lane).read() });
       return true;
     });
     this.#queues.noteLacks();

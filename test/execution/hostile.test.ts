@@ -63,12 +63,24 @@ t.test('hostile plugins', async t => {
       }),
     ],
   ];
+  const logs = (id: string, times: number): Uint8Array =>
+    watPlugin({
+      id,
+      imports: ['log'],
+      body: '(data (i32.const 64) "here and no further")',
+      handle: `(local $n i32)
+        (loop $l
+          (drop (call $log (i32.const 1) (i32.const 64) (i32.const 19)))
+          (br_if $l (i32.lt_u (local.tee $n (i32.add (local.get $n) (i32.const 1))) (i32.const ${times}))))
+        ${LOOP} (i32.const 0)`,
+    });
+  loops.push(['behind a log line', logs('loop_log', 1)], ['behind many', logs('loop_logs', 2000)]);
   for (const [where, module] of loops) await s.install(module).catch(e => t.fail(`${where}: ${e}`));
 
   t.test('an endless loop answers 504 at the deadline, and its neighbours do not notice', async t => {
     await allLanes();
     const before = threads();
-    const ids = ['loop_handler', 'loop_start', 'loop_init'];
+    const ids = ['loop_handler', 'loop_start', 'loop_init', 'loop_log', 'loop_logs'];
     const started = performance.now();
     const answers = await whileNeighbourAnswers(s, Promise.all(ids.map(id => s.trigger(`${id}/run`))));
     const took = performance.now() - started;
@@ -82,6 +94,16 @@ t.test('hostile plugins', async t => {
     t.equal(s.service.executor.lanesRunning, 12, 'the ended threads were replaced');
     t.equal(s.service.executor.inFlight, 0, 'no slot is kept');
     t.ok(threads() <= before + 1, 'no thread is left over');
+    const logOf = async (id: string): Promise<unknown[]> => {
+      const [item] = (await s.admin('GET', `/plugins/${id}/executions`)).json.items as Array<{ id: number }>;
+      return (await s.admin('GET', `/plugins/${id}/executions/${item?.id}`)).json.log as unknown[];
+    };
+    const line = { level: 'info', text: 'here and no further' };
+    t.same(await logOf('loop_log'), [line], 'the log of an execution that was stopped');
+    t.same(await logOf('loop_handler'), [], 'and of no other');
+    const many = await logOf('loop_logs');
+    t.match(many.at(-1), { level: 'warn', text: /is kept up to 8192 bytes/ });
+    t.ok(many.length > 300 && many.length < 400, `${many.length} lines in 8 KiB`);
   });
 
   t.test('a plugin that catches every exception cannot continue after proc_exit', async t => {
