@@ -11,6 +11,7 @@ import { MemoryBudget } from '../execution/memory-budget.ts';
 import { EVERY_SLOT } from '../execution/slot-leases.ts';
 import { inspectModule } from '../plugins/inspect.ts';
 import type { Manifest } from '../plugins/manifest.ts';
+import { runningFrames } from './running-frames.ts';
 
 /** One module in the sandbox of the service, with host functions of the caller's. `C` is what they get of an execution. */
 
@@ -24,6 +25,9 @@ export type SandboxOptions<C> = {
 };
 
 export type SandboxRun<C> = { event: string; body: Uint8Array | null; entry: number; context: C };
+
+/** So long before its deadline an execution is looked at: one in an endless loop cannot say where it is. */
+const LOOK_MS = 1500;
 
 /** Folders of sandboxes that are not closed: a test need not close its host. */
 const scratch = new Set<string>();
@@ -93,8 +97,23 @@ export class AuthorSandbox<C> {
     return this.#executor.lanesRunning;
   }
 
-  /** Runs the module once. */
-  run({ body, context, entry, event }: SandboxRun<C>): Promise<ExecutionOutcome> {
+  /** Runs the module once. The failure of one that reaches its deadline has the lines where it was, where they are known. */
+  async run(run: SandboxRun<C>): Promise<ExecutionOutcome> {
+    let where: Promise<string[][]> | undefined;
+    const timer =
+      this.#timeoutMs <= LOOK_MS
+        ? undefined
+        : setTimeout(() => {
+            where = runningFrames().catch(() => []);
+          }, this.#timeoutMs - LOOK_MS);
+    const outcome = await this.#execute(run).finally(() => clearTimeout(timer));
+    const [frames = [], ...others] = (await where) ?? [];
+    // Of several threads it is not known which one this execution has.
+    if (outcome.kind !== 'deadline' || others.length > 0) return outcome;
+    return { ...outcome, failure: [outcome.failure, ...frames.map(frame => `    ${frame}`)].join('\n') };
+  }
+
+  #execute({ body, context, entry, event }: SandboxRun<C>): Promise<ExecutionOutcome> {
     return new Promise(resolve =>
       this.#executor.execute({
         pluginId: this.manifest.id,

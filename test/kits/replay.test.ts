@@ -173,7 +173,8 @@ t.test('an execution of a recorded trigger runs again, and what differs is said'
       outcome: { ...(recorded.json.outcome as Json), kind: 'deadline', failure: stopped(4321) },
     };
     const again = await replay(loop, readRecording(JSON.stringify(late), 'it'), { key: SECRET });
-    t.match(again, { outcome: { kind: 'deadline' }, differences: [] });
+    t.equal(again.outcome.kind, 'deadline');
+    t.same(again.differences, []);
   });
   await t.test('the recorded module is never a mended one', async t => {
     const failed = { ...recorded.json, outcome: { ...(recorded.json.outcome as Json), kind: 'handler_error' } };
