@@ -8,6 +8,7 @@ import { OperatorError } from '../../src/base/errors.ts';
 import { findOptional, missingPackage, pinnedVersion } from '../../src/base/optional-package.ts';
 import { describeModule } from '../describe-module.ts';
 import { kindsOf, missingRequirements, type Source } from '../source-warnings.ts';
+import { adviceOn } from './advice.ts';
 import { type CodeMap, placesOf, positionsSection, readCodeMap } from './code-map.ts';
 
 /**
@@ -104,17 +105,17 @@ const ERROR = 3;
 function diagnosticLine({ code, message, range, relatedRange }: Diagnostic, root: string): string {
   // Types by the names authors import them by.
   const said = message.replace(/~lib\/(?:[\w@-]+\/)+(?=[A-Z])/g, '');
-  const text = `${code < 1000 ? 'AS' : 'TS'}${code}: ${said}`;
+  const textOf = (line: string): string => `${code < 1000 ? 'AS' : 'TS'}${code}: ${said}${adviceOn(code, said, line)}`;
   // What the library does not allow is a mistake of the file that asks for it.
   const isAuthors = (r: Range | null): boolean => r !== null && !r.source.normalizedPath.startsWith('~lib/');
   const place = isAuthors(range) ? range : isAuthors(relatedRange) ? relatedRange : range;
-  if (place === null) return text;
+  if (place === null) return textOf('');
   const name = place.source.normalizedPath;
   const source = read(kitFile(name) ?? path.join(root, name));
-  if (source === null) return `${name}: ${text}`;
+  if (source === null) return `${name}: ${textOf('')}`;
   const before = source.slice(0, place.start).split('\n');
   const line = source.split('\n')[before.length - 1] ?? '';
-  return `${name}:${before.length}:${(before.at(-1) ?? '').length + 1}: ${text}\n    ${line.trim()}`;
+  return `${name}:${before.length}:${(before.at(-1) ?? '').length + 1}: ${textOf(line)}\n    ${line.trim()}`;
 }
 
 type Compiled = { binary: Uint8Array; map: CodeMap; warnings: string[]; sources: Source[] };

@@ -112,6 +112,15 @@ t.test('each mistake has its file, line and column', async t => {
       /^index\.ts:7:50: TS2322: Type 'String' is not assignable to type 'JSONValue'\.\n/,
     ],
     [plugin('', 'import { gone } from "./gone";'), /gone\.ts/],
+    [plugin('', 'import * as fs from "fs";'), /'~lib\/fs\.ts' not found\. \(a plugin has .* not Node's API\)/],
+    [plugin('function run(ctx: Context): void { fetch("x"); }'), /'fetch'\. \(a plugin has no network of its own; use/],
+    [plugin('async function run(ctx: Context): void {}'), /\(AssemblyScript has no async: /],
+    [plugin('function run(ctx: Context): void { const x = ctx ?? null; }'), /\(AssemblyScript has no \?\? and/],
+    [plugin('function run(ctx: Context): void { for (const a of [1]) {} }'), /\(AssemblyScript has no for \.\.\. of: /],
+    [
+      plugin('function run(ctx: Context): void { let n = 1; const f = (): i32 => n; f(); }'),
+      /Closures \(pass what it needs as an argument/,
+    ],
     ['export function run(): void {}', /call Plugin\(id, name, version\)/],
     [
       plugin('function run(ctx: Context): void {}', 'const a = [1]; a[7];'),
@@ -225,7 +234,9 @@ function run(ctx: Context): void {
   const integers: Array<[written: string, read: string]> = [
     ['9223372036854775807', '9223372036854775807'],
     ['-9223372036854775808', '-9223372036854775808'],
-    ...['9223372036854775808', '-9223372036854775809', '99999999999999999999', '1e3', '1.9', '"7"'].map(
+    ['1e3', '1000'],
+    ['-2.0', '-2'],
+    ...['9223372036854775808', '-9223372036854775809', '99999999999999999999', '1e19', '1.9', '"7"'].map(
       (text): [string, string] => [text, '0'],
     ),
   ];

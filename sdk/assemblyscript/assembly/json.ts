@@ -47,6 +47,11 @@ function isHex(c: u8): bool {
   return (c >= 48 && c <= 57) || ((c | 32) >= 97 && (c | 32) <= 102);
 }
 
+/** A number as an integer; 0 when it has a fraction, or is too large to be exact. */
+function wholeOf(value: f64): i64 {
+  return Math.floor(value) == value && Math.abs(value) < 9007199254740992 ? <i64>value : 0;
+}
+
 /** The end of the string at `at`; 0 when it has none, or an escape or a character that JSON does not allow. */
 function skipText(at: usize, end: usize): usize {
   const behind = skipString(at, end);
@@ -322,7 +327,7 @@ export class Json extends JSONValue {
     return kind == Kind.Number ? String.UTF8.decodeUnsafe(this.from, this.to - this.from) : "";
   }
 
-  /** An integer, exact over all 64 bits; 0 for anything else, also for one that does not fit or has a fraction or exponent. */
+  /** An integer, exact over all 64 bits; 0 for anything else, also for one that does not fit. */
   get integer(): i64 {
     if (this.kind != Kind.Number) return 0;
     const isNegative = load<u8>(this.from) == 45;
@@ -330,7 +335,9 @@ export class Json extends JSONValue {
     let value: i64 = 0;
     for (let at = this.from + (isNegative ? 1 : 0); at < this.to; at++) {
       const digit = <i64>load<u8>(at) - 48;
-      if (digit < 0 || digit > 9 || value < (i64.MIN_VALUE + digit) / 10) return 0;
+      // 1.0 and 1e3 are integers, too.
+      if (digit < 0 || digit > 9) return wholeOf(this.float);
+      if (value < (i64.MIN_VALUE + digit) / 10) return 0;
       value = value * 10 - digit;
     }
     if (isNegative) return value;
