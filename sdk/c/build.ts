@@ -23,7 +23,10 @@ const TARGETS = ['wasm32-wasip1', 'wasm32-wasi'];
 const STACK_BYTES = 64 * 1024;
 /** Instructions the host's compiler knows. With the second, clang 14 needs the last one for `errno`. */
 const FEATURES = ['-msign-ext', '-mbulk-memory', '-mnontrapping-fptoint', '-ftls-model=local-exec'];
-/** Address 0 is memory as any other: what uses a pointer NULL, or an index outside its array, calls the kit and ends. */
+/**
+ * Address 0 is memory as any other. Most uses of a pointer NULL (`*p`, `p->m`, `p[0]`), and an index outside an array
+ * whose size the compiler knows, call the kit and end. Whole structures that are copied and offsets are not checked.
+ */
 const CHECKS = [
   ...['-fsanitize=null,array-bounds', '-fsanitize-minimal-runtime', '-fno-sanitize-recover=all'],
   // Otherwise the checks of a function share one call, which has no line.

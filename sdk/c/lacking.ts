@@ -38,10 +38,13 @@ function headerAdvice(header: string): string | null {
   return advice === null ? null : `<${header}> is of no use in a plugin: ${advice}`;
 }
 
+/** What the compiler says comes first: the name may be one of the author's own. */
+const withAdvice = (said: string, advice: string | null): string => (advice === null ? said : `${said} (${advice})`);
+
 /** Where the author includes a file of others. */
 const INCLUDED = /^In file included from ([^/:][^:]*:\d+)[:,]/;
-const IN_HEADER = /^\/\S*?\/([\w/]+\.h):\d+:\d+: (?:fatal )?error: (.*)$/;
-const IMPLICIT = /^(\S+: error: )implicit declaration of function '(\w+)'/;
+const IN_HEADER = /^(\/\S*\/[\w/]+\.h):\d+:\d+: (?:fatal )?error: (.*)$/;
+const IMPLICIT = /error: (?:implicit declaration of|call to undeclared(?: library)?) function '(\w+)'/;
 const NO_HEADER = /^(\S+?): (?:fatal )?error: '([\w/]+\.h)' file not found/;
 
 /** A header by the name it is included by. */
@@ -57,12 +60,13 @@ export function diagnostics(text: string): string[] {
     if (line === '' || /^(In file included from |\d+ (errors?|warnings?)\b.* generated\.$)/.test(line)) continue;
     if (line.includes(': note: expanded from ')) continue;
     const [, file, said = ''] = IN_HEADER.exec(line) ?? [];
-    const [, start = '', name = ''] = IMPLICIT.exec(line) ?? [];
+    const [, name = ''] = IMPLICIT.exec(line) ?? [];
     const [, place = '', header = ''] = NO_HEADER.exec(line) ?? [];
     if (file !== undefined && from !== null)
-      lines.push(`${from}: error: ${headerAdvice(headerName(file)) ?? `<${headerName(file)}>: ${said}`}`);
-    else if (functionAdvice(name) !== null) lines.push(`${start}${functionAdvice(name)}`);
-    else if (headerAdvice(header) !== null) lines.push(`${place}: error: ${headerAdvice(header)}`);
+      lines.push(`${from}: ${withAdvice(`error: <${headerName(file)}>: ${said}`, headerAdvice(headerName(file)))}`);
+    else if (functionAdvice(name) !== null) lines.push(withAdvice(line, functionAdvice(name)));
+    else if (headerAdvice(header) !== null)
+      lines.push(withAdvice(`${place}: error: there is no <${header}>`, headerAdvice(header)));
     else lines.push(line);
     if (!line.startsWith('/')) from = null;
   }

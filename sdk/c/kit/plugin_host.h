@@ -2261,7 +2261,7 @@ static ph_value *ph__access(const ph_access *access) {
 
 /* Whether there is a trigger: a list ends with one that has nothing, and one may lack its name. */
 static bool ph__is_trigger(const ph_trigger *t) {
-  return t && (t->name || t->handler || t->path || t->methods[0]);
+  return t && (t->name || t->handler || t->path || t->methods[0] || t->access || t->description);
 }
 
 static bool ph__is_function(const ph_function *f) {
@@ -2291,7 +2291,7 @@ static ph_value *ph__triggers(const ph_trigger *trigger) {
 
 /* What the checks of the compiler call (-fsanitize-minimal-runtime). The trap has the line of the author. */
 PH__WEAK void __ubsan_handle_type_mismatch_minimal_abort(void) {
-  ph__stop(PH__T("a pointer is NULL where it is used"));
+  ph__stop(PH__T("a pointer is NULL where it is used (the address of a member, &p->m, is a use)"));
 }
 
 PH__WEAK void __ubsan_handle_out_of_bounds_minimal_abort(void) {
@@ -2306,10 +2306,11 @@ static ph_text ph__left_out(void) {
     const ph_text trigger = ph_concat(PH__T("the trigger "), ph__text_of(t->name));
     if (!t->handler) return ph_concat(trigger, PH__T(" has no .handler"));
     if (t->type == PH_TRIGGER_HTTP && !t->path) return ph_concat(
-      trigger, PH__T(" has no .path, like \"/profile\"; a command needs .type = PH_TRIGGER_MESSENGER"));
+      trigger, PH__T(" has no .path, like \"/profile\" (\"\" for the root); a command needs .type = PH_TRIGGER_MESSENGER"));
   }
   for (const ph_function *f = plugin.functions; ph__is_function(f); f++) {
-    if (!f->name) return PH__T("a function has no .name");
+    if (!f->name) return ph_concat(
+      ph_concat(PH__T("function "), ph__decimal(f - plugin.functions + 1)), PH__T(" of the list has no .name"));
     if (!f->handler) return ph_concat(ph_concat(PH__T("the function "), ph__text_of(f->name)), PH__T(" has no .handler"));
   }
   return (ph_text){0};
