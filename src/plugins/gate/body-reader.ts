@@ -381,15 +381,18 @@ export class BodyReader {
     this.#merge(1);
   }
 
-  /** The block that a label names; none for a label that the compiler refuses. */
-  #target(label: number): Frame | undefined {
-    return label < this.#depth ? this.#frames[this.#depth - 1 - label] : undefined;
+  /** The block that a label names. */
+  #target(label: number): Frame {
+    const frame = label < this.#depth ? this.#frames[this.#depth - 1 - label] : undefined;
+    return (
+      frame ?? this.#r.refuse('malformed', `function ${this.#index} branches to block ${label}, which is not open`)
+    );
   }
 
   /** Number of values a branch to a label passes on. */
   #arityOf(label: number): number {
     const frame = this.#target(label);
-    return frame === undefined ? 0 : frame.isLoop ? frame.parameters : frame.results;
+    return frame.isLoop ? frame.parameters : frame.results;
   }
 
   #branchTable(): void {
@@ -403,7 +406,7 @@ export class BodyReader {
       const label = r.u32();
       if (k === 0) arity = this.#arityOf(label);
       const frame = this.#target(label);
-      if (frame === undefined || frame.namedBy === table) continue;
+      if (frame.namedBy === table) continue;
       frame.namedBy = table;
       targets++;
     }
