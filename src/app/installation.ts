@@ -68,7 +68,7 @@ export async function composeInstallation(core: Core, parts: InstallationParts):
       // It wakes who delivers to the graph, so it comes last.
       await removePluginRoles(client, schema, id);
     },
-    onVersionChanged: (id, by) => quarantine.resumeTriggers(id, by),
+    onVersionChanged: (id, version, by) => quarantine.changeVersion(id, version, by),
     policies: triggerPolicies(schema),
     async commandGuards(client, id) {
       const settings = await loadCommandSettings(client, id);

@@ -77,7 +77,7 @@ export type InstallerParts = {
   /** Removes data of a plugin in other features, at the end of the transaction that uninstalls it. */
   onUninstall(client: Queryable, pluginId: string): Promise<void>;
   /** Called when another version of a plugin runs than before. */
-  onVersionChanged(pluginId: string, by: Actor): Promise<void>;
+  onVersionChanged(pluginId: string, versionId: number, by: Actor): Promise<void>;
   policies: TriggerPolicies;
   /** What protects the commands of a plugin, by name; part of the feature that decides who may run them. */
   commandGuards(db: Queryable, pluginId: string): Promise<ReadonlyMap<string, Omit<GuardedCommand, 'name'>>>;
@@ -246,7 +246,7 @@ export class PluginInstaller {
     check: CheckWidening = () => {},
   ): Promise<TriggerChanges> {
     const { db, policies, secrets } = this.#parts;
-    let isOther = true;
+    let changedTo: number | null = null;
     const changes = await db.withTransaction(async client => {
       const plugin = await lockPlugin(client, pluginId);
       if (plugin === undefined) throw unknownPlugin(pluginId);
@@ -257,7 +257,7 @@ export class PluginInstaller {
           'must be the wasm_key from the answer to an upload of this plugin',
         );
       requireRunnable(version);
-      isOther = version.id !== plugin.installedVersionId;
+      changedTo = version.id === plugin.installedVersionId ? null : version.id;
       if (request.isOwn !== true) this.#requireSigned(version, plugin);
       const before =
         plugin.installedVersionId === null ? undefined : await findVersion(client, plugin.installedVersionId);
@@ -297,15 +297,15 @@ export class PluginInstaller {
       });
       return triggers;
     });
-    await this.#runVersion(pluginId, isOther, by);
+    await this.#runVersion(pluginId, changedTo, by);
     return changes;
   }
 
-  /** Runs what is installed now, on this host. @param isOther whether another version ran before */
-  async #runVersion(pluginId: string, isOther: boolean, by: Actor): Promise<void> {
+  /** Runs what is installed now, on this host. @param changedTo its number, unless it ran before */
+  async #runVersion(pluginId: string, changedTo: number | null, by: Actor): Promise<void> {
     const { onVersionChanged, registry } = this.#parts;
     await registry.reload(pluginId);
-    if (isOther) await onVersionChanged(pluginId, by);
+    if (changedTo !== null) await onVersionChanged(pluginId, changedTo, by);
     await registry.compileAhead(pluginId);
   }
 
@@ -382,6 +382,7 @@ export class PluginInstaller {
     check: CheckWidening = () => {},
   ): Promise<TriggerChanges> {
     const { db, policies, secrets } = this.#parts;
+    let changedTo: number | null = null;
     const changes = await db.withTransaction(async client => {
       const plugin = await lockPlugin(client, pluginId);
       if (plugin === undefined) throw unknownPlugin(pluginId);
@@ -398,6 +399,7 @@ export class PluginInstaller {
         );
       if (plugin.installedVersionId === version.id)
         throw new ServiceError('conflict', 'this version is the installed one already');
+      changedTo = version.id;
       requireRunnable(version);
       this.#requireSigned(version, plugin);
       const before =
@@ -424,7 +426,7 @@ export class PluginInstaller {
       });
       return triggers;
     });
-    await this.#runVersion(pluginId, true, by);
+    await this.#runVersion(pluginId, changedTo, by);
     return changes;
   }
 

@@ -1,7 +1,7 @@
 import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import { LIMITS } from '../base/limits.ts';
-import type { Database } from '../db/database.ts';
+import type { Database, Queryable } from '../db/database.ts';
 import { findRows } from '../db/rows.ts';
 import { notifyChanged } from '../plugins/plugin-store.ts';
 import { type StrikeMessage, Strikes } from './strikes.ts';
@@ -15,7 +15,7 @@ import {
   storedDetails,
 } from './suspension.ts';
 
-/** Channel on which hosts tell each other that an administrator resumed a trigger or plugin. */
+/** Channel on which hosts tell each other that an administrator resumed a trigger or plugin, or changed its version. */
 export const RESUMED = 'plugin_resumed';
 
 /** The part of a plugin that suspensions need. */
@@ -48,6 +48,8 @@ export class Quarantine {
   /** Suspensions whose row is not written yet; reading the table must not lose them. */
   readonly #writing = new Map<string, Suspension>();
   readonly #pending = new Set<Promise<void>>();
+  /** The version of a plugin since the last change: what still ends of the one before counts no more. */
+  readonly #versions = new Map<string, number>();
 
   /**
    * @param onSuspended called, for the log, with every suspension this host makes
@@ -102,6 +104,7 @@ export class Quarantine {
     o: Pick<ExecutionOutcome, 'kind' | 'failure'>,
     nowMs: number,
   ): void {
+    if ((this.#versions.get(plugin.id) ?? plugin.versionId) !== plugin.versionId) return;
     const of = { pluginId: plugin.id, trigger, caller };
     if (o.kind === 'ok') {
       this.#strikes.noteSuccess(plugin.id, trigger, caller, nowMs);
@@ -252,33 +255,48 @@ export class Quarantine {
     });
   }
 
-  /** Lifts the suspensions of all triggers of a plugin: another version runs now than the one that failed. */
-  async resumeTriggers(pluginId: string, by: Actor): Promise<void> {
+  /**
+   * Lifts the suspensions of all triggers of a plugin: this version runs now, and not the one that failed. The version is
+   * installed whether or not that can be stored; suspensions then end by themselves.
+   */
+  async changeVersion(pluginId: string, versionId: number, by: Actor): Promise<void> {
     await this.close();
-    const here = this.#liftTriggers(pluginId);
-    await this.#db.withTransaction(async client => {
-      const rows = await findRows<{ triggerName: string }>(
-        client,
-        "DELETE FROM plugin_quarantine WHERE plugin_id = $1 AND trigger_name <> '' RETURNING trigger_name",
-        [pluginId],
-      );
-      if (rows.length > 0) await notifyChanged(client, pluginId);
-      // Other hosts may have suspended it for callers of theirs.
-      await client.query('SELECT pg_notify($1, $2)', [RESUMED, JSON.stringify([pluginId])]);
-      for (const trigger of new Set([...here, ...rows.map(row => row.triggerName)])) {
-        this.#tell({ kind: 'trigger_resumed', pluginId, trigger });
-        const objectId = `${pluginId}/${trigger}`;
-        await appendAudit(client, by, { action: 'trigger.resume', objectType: 'trigger', objectId });
-      }
-    });
+    const here = this.#liftTriggers(pluginId, versionId);
+    await this.#db
+      .withTransaction(client => this.#deleteTriggers(client, pluginId, versionId, here, by))
+      .catch(this.#onError);
   }
 
-  /** Applies that an administrator resumed a trigger or plugin, on this host or another. */
+  async #deleteTriggers(
+    client: Queryable,
+    pluginId: string,
+    versionId: number,
+    lifted: readonly string[],
+    by: Actor,
+  ): Promise<void> {
+    const rows = await findRows<StoredSuspension>(
+      client,
+      "DELETE FROM plugin_quarantine WHERE plugin_id = $1 AND trigger_name <> '' RETURNING *",
+      [pluginId],
+    );
+    const stored = rows.map(readSuspension).filter(s => isActive(s, Date.now()));
+    if (rows.length > 0) await notifyChanged(client, pluginId);
+    // Other hosts may have suspended it for callers of theirs.
+    await client.query('SELECT pg_notify($1, $2)', [RESUMED, JSON.stringify([pluginId, versionId])]);
+    for (const trigger of new Set([...lifted, ...stored.map(s => s.trigger)])) {
+      this.#tell({ kind: 'trigger_resumed', pluginId, trigger });
+      const objectId = `${pluginId}/${trigger}`;
+      await appendAudit(client, by, { action: 'trigger.resume', objectType: 'trigger', objectId });
+    }
+  }
+
+  /** Applies that an administrator resumed a trigger or plugin, or changed its version, on this host or another. */
   hear(payload: string): void {
     const told: unknown = JSON.parse(payload);
     if (!Array.isArray(told)) return;
-    if (told.length === 1) this.#liftTriggers(String(told[0]));
-    else this.#lift(String(told[0]), String(told[1]));
+    const [pluginId, what]: unknown[] = told;
+    if (typeof what === 'number') this.#liftTriggers(String(pluginId), what);
+    else this.#lift(String(pluginId), String(what));
   }
 
   /** Removes suspensions from memory. @returns whether there were any */
@@ -295,10 +313,14 @@ export class Quarantine {
   }
 
   /** @returns the triggers of the plugin that were suspended here */
-  #liftTriggers(pluginId: string): string[] {
-    const all = [...this.#active.values(), ...this.#ofCallers.values()];
-    const triggers = [...new Set(all.filter(s => s.pluginId === pluginId).map(s => s.trigger))].filter(t => t !== '');
-    for (const trigger of triggers) this.#lift(pluginId, trigger);
-    return triggers;
+  #liftTriggers(pluginId: string, versionId: number): string[] {
+    this.#versions.set(pluginId, versionId);
+    this.#strikes.clearPlugin(pluginId);
+    const all = [...this.#active.values(), ...this.#ofCallers.values()].filter(
+      s => s.pluginId === pluginId && s.trigger !== '',
+    );
+    const lifted = new Set(all.filter(s => isActive(s, Date.now())).map(s => s.trigger));
+    for (const trigger of new Set(all.map(s => s.trigger))) this.#lift(pluginId, trigger);
+    return [...lifted];
   }
 }

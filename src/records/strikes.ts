@@ -212,6 +212,13 @@ export class Strikes {
     for (const of of this.#ofCaller.keys()) if (of.startsWith(`${key}\0`)) this.#ofCaller.delete(of);
   }
 
+  /** Removes all strikes of a plugin. */
+  clearPlugin(pluginId: string): void {
+    for (const strikes of [this.#ofTrigger, this.#ofCaller])
+      for (const key of strikes.keys()) if (key.startsWith(`${pluginId}\0`)) strikes.delete(key);
+    this.#recent.delete(pluginId);
+  }
+
   /** Removes strikes that are too old to count. */
   sweep(nowMs: number): void {
     const since = nowMs - LIMITS.quarantineWindowMs;

@@ -126,8 +126,29 @@ t.test('another version ends what was suspended for the one before, on every hos
   await s.install(watPlugin({ ...MOODY_PARTS, version: '1.0.1' }));
   t.equal(await ask('203.0.113.9', 'n'), 200);
   t.same(await suspended(), []);
-  await until(async () => (await ask('203.0.113.8', 'n', other)) === 200);
+  // By itself it ends after 30 s.
+  await until(async () => (await ask('203.0.113.8', 'n', other)) === 200, 15_000);
   t.match((await s.admin('GET', '/audit?action=trigger.resume')).json.items, [{ object_id: 'moody/a' }]);
+});
+
+t.test('what failed of the version before suspends nothing of the next one', async t => {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  const db = openDatabase(s.databaseUrl, 1, () => {});
+  t.teardown(() => db.close());
+  const q = quarantineOf(t, db);
+  const isSuspended = (versionId: number): boolean =>
+    q.find({ id: 'moody', versionId }, 'a', 'user:1', Date.now()) !== undefined;
+  for (let k = 0; k < 2; k++) q.note(MOODY, 'a', 'user:1', LATE, Date.now());
+  await q.changeVersion('moody', 2, BY);
+  for (let k = 0; k < 3; k++) q.note(MOODY, 'a', 'user:1', LATE, Date.now());
+  t.notOk(isSuspended(2), 'executions of the version before end later');
+  const next = { id: 'moody', versionId: 2 };
+  for (let k = 0; k < 2; k++) q.note(next, 'a', 'user:1', LATE, Date.now());
+  t.notOk(isSuspended(2), 'its strikes are forgotten');
+  q.note(next, 'a', 'user:1', LATE, Date.now());
+  t.ok(isSuspended(2));
+  await q.close();
 });
 
 t.test('strikes count when they follow each other within a minute, for each caller and for all callers', async t => {
