@@ -55,7 +55,12 @@ type Installable = {
   wasm_key: string;
   installed_version: string | null;
   new_permissions: readonly string[];
-  requirements: ReadonlyArray<{ config: ReadonlyArray<{ name: string; description: string; required: boolean }> }>;
+  requirements: ReadonlyArray<{
+    kind: string;
+    name?: string | undefined;
+    description: string;
+    config: ReadonlyArray<{ name: string; description: string; required: boolean }>;
+  }>;
 };
 
 /** How it is installed, with what the installation will ask for. */
@@ -63,17 +68,26 @@ function installLines(uploaded: Installable, suggests: boolean): string[] {
   const { id, installed_version, new_permissions, requirements, wasm_key } = uploaded;
   const isFirst = installed_version === null;
   // An upgrade keeps the values that are there.
-  const required = isFirst ? requirements.flatMap(r => r.config).filter(field => field.required) : [];
-  const example = JSON.stringify(Object.fromEntries(required.map(({ name }) => [name, '...'])));
+  const asked = isFirst ? requirements : [];
+  const required = asked.flatMap(r => r.config).filter(field => field.required);
+  const databases = asked.filter(r => r.kind === 'sql');
+  const hasConfig = required.length + databases.length > 0;
+  const example = JSON.stringify({
+    ...Object.fromEntries(required.map(({ name }) => [name, '...'])),
+    ...(databases.length === 0
+      ? {}
+      : { databases: Object.fromEntries(databases.map(({ name }) => [name ?? 'default', 'postgres://...'])) }),
+  });
   const command = [
     `plugin-host plugin install ${id} ${wasm_key}`,
-    ...(required.length > 0 ? ['--config-file config.json'] : []),
+    ...(hasConfig ? ['--config-file config.json'] : []),
     ...(isFirst || new_permissions.length === 0 ? [] : ['--accept-permissions']),
     ...(suggests ? ['--accept-suggested-access'] : []),
   ];
   return [
     ...required.map(({ description, name }) => `it needs the value ${name}: ${description}`),
-    ...(required.length > 0 ? [`write its values as JSON, ${example}, into a file, here config.json`] : []),
+    ...databases.map(({ description, name }) => `it needs the database ${name ?? 'default'}: ${description}`),
+    ...(hasConfig ? [`write its values as JSON, ${example}, into a file, here config.json`] : []),
     `install it: ${command.join(' ')}`,
   ];
 }
@@ -197,14 +211,14 @@ const WASM_KEY = /^[0-9a-f]{32}$/;
 /**
  * The wasm_key of an upload, given by itself or as the version its author wrote.
  *
- * @param wasInstalled whether one that was installed is meant
+ * @param wasInstalled whether one that was installed before is meant
  * @throws OperatorError when no upload has this version, or several have
  */
 async function wasmKeyOf(r: Remote, id: string, text: string, wasInstalled = false): Promise<string> {
   if (WASM_KEY.test(text)) return text;
   const versions = await versionsOf(r, id);
   const all = versions.filter(v => v.version === text);
-  const once = wasInstalled ? all.filter(v => v.installed_at !== null) : all;
+  const once = wasInstalled ? all.filter(v => v.installed_at !== null && !v.installed) : all;
   const found = once.length > 0 ? once : all;
   if (found.length > 1)
     throw new OperatorError(
