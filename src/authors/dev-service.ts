@@ -233,10 +233,9 @@ function setEngine(isSmall: boolean): void {
   // What runs for a moment only is not optimised: that takes processors from the change that is being installed.
   v8.setFlagsFromString('--wasm-tiering-budget=400000000');
   // V8 compiles a function at its first call, which the first request after a change waits for. All functions of a small
-  // module are compiled while it is stored. Of a large one, in Go, a request calls a tenth: the others are not even
-  // validated, which the compiler of the language has done by making them.
+  // module are compiled while it is stored. Of a large one, in Go, a request calls a tenth, and V8 checks no others.
   v8.setFlagsFromString(isSmall ? '--no-wasm-lazy-compilation' : '--wasm-lazy-validation');
-  // A change makes a lot of garbage at once. V8 would collect it while the change is being installed, and finds little.
+  // A change allocates so much that V8 would collect the whole heap while it is being installed. It may grow instead.
   v8.setFlagsFromString('--heap-growing-percent=300');
 }
 

@@ -51,7 +51,7 @@ const withoutSignature = (url: string): string => url.replace(/([?&]signature=)[
 const CALLER_HELP: Readonly<Record<number, string>> = {
   401: "the trigger asks for a caller its access lets in: -H 'X-Dev-Principal: user:7', or service:1 for a service key",
   403: 'users have the roles, groups and attributes of "dev": {"users": {...}} in plugin-host.json; a service key is let in only where the access of the trigger says so',
-  503: 'after three failures in a row a trigger is suspended for a while; the next change of the plugin ends that',
+  503: 'a trigger that failed three times in a row is suspended for a while: the next change of the plugin ends that',
 };
 
 /** A request that was answered, for the terminal. */
@@ -87,12 +87,8 @@ function callLines({ id, triggers }: Manifest, base: string, userFor: (policy: s
     const { policy = '', service_keys: keys = false, users = false } = t.access ?? {};
     const user = userFor(policy);
     const who = users || keys ? `-H 'X-Dev-Principal: ${users ? `user:${user.id}` : 'service:1'}' ` : '';
-    return [
-      `  curl ${method}${who}${base}/api/triggers/http/${id}${t.path.replace(/:([^/]+)/g, '$1')}`,
-      ...(users && user.lacks.length > 0
-        ? [`    no user of plugin-host.json has what its policy asks for: ${user.lacks.join(', ')}`]
-        : []),
-    ];
+    const lacking = users && user.lacks !== '' ? `   # no user of plugin-host.json has ${user.lacks}` : '';
+    return [`  curl ${method}${who}${base}/api/triggers/http/${id}${t.path.replace(/:([^/]+)/g, '$1')}${lacking}`];
   });
 }
 
@@ -102,18 +98,21 @@ const wordsOf = (policy: string, name: string): string[] =>
     [...list.matchAll(/["']([^"']+)["']/g)].map(([, word = '']) => word),
   );
 
-/** A user to call as, and the roles a policy asks for that no user of `plugin-host.json` has. */
-type DevUser = { id: number; lacks: readonly string[] };
+/** A user to call as, and in words what a policy asks for that no user of `plugin-host.json` has. */
+type DevUser = { id: number; lacks: string };
 
 /** A user of `plugin-host.json` who has the roles that a policy asks for; 7 where there is none, or it forbids some. */
 function userWithRole(users: Project['devUsers'], policy: string): DevUser {
-  if (policy.includes('!')) return { id: 7, lacks: [] };
+  if (policy.includes('!')) return { id: 7, lacks: '' };
   const [all, any] = [wordsOf(policy, 'has_role'), wordsOf(policy, 'has_any_role')];
-  if (all.length + any.length === 0) return { id: 7, lacks: [] };
+  if (all.length + any.length === 0) return { id: 7, lacks: '' };
   const fits = (roles: readonly string[]): boolean =>
     all.every(role => roles.includes(role)) && (any.length === 0 || any.some(role => roles.includes(role)));
-  const found = [...users].find(([, user]) => fits(user.roles));
-  return found === undefined ? { id: 7, lacks: [...all, ...any] } : { id: found[0], lacks: [] };
+  const [id] = [...users].find(([, user]) => fits(user.roles)) ?? [];
+  if (id !== undefined) return { id, lacks: '' };
+  // Of a policy with alternatives each may be enough.
+  const asked = [...all.map(role => `the role ${role}`), ...(any.length === 0 ? [] : [`one of ${any.join(', ')}`])];
+  return { id: 7, lacks: policy.includes('||') ? '' : asked.join(' and ') };
 }
 
 /** Shows how triggers are called that were not there before. */

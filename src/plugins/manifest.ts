@@ -91,11 +91,11 @@ function pathMistake(path: string): string {
   if (braced !== undefined) return `${text}: a parameter is written :${braced || 'id'}, not {${braced}}; ${LIKE}`;
   if (path.includes('/:__')) return `${text}: the name of a parameter does not begin with two underscores; ${LIKE}`;
   const wrong = path.split('/').find(segment => !SEGMENT.test(segment)) ?? '';
-  return `${text}: the segment ${JSON.stringify(wrong)} is neither letters of an address nor a parameter; ${LIKE}`;
+  return `${text}: the segment ${shown(wrong)} is neither letters of an address nor a parameter; ${LIKE}`;
 }
 
 const methodMistake = (input: unknown): string =>
-  `${JSON.stringify(input)} is no HTTP method: it is one of ${HTTP_METHODS.join(', ')}, in capital letters`;
+  `${shown(input)} is no HTTP method: it is one of ${HTTP_METHODS.join(', ')}, in capital letters`;
 
 /** An endpoint of a plugin. */
 export const httpTrigger = z.object({
