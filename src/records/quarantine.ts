@@ -48,8 +48,8 @@ export class Quarantine {
   /** Suspensions whose row is not written yet; reading the table must not lose them. */
   readonly #writing = new Map<string, Suspension>();
   readonly #pending = new Set<Promise<void>>();
-  /** The version of a plugin since the last change: what still ends of the one before counts no more. */
-  readonly #versions = new Map<string, number>();
+  /** Plugins whose version has just changed, and when: what still ends of another version does not count. */
+  readonly #changed = new Map<string, { versionId: number; atMs: number }>();
 
   /**
    * @param onSuspended called, for the log, with every suspension this host makes
@@ -104,7 +104,7 @@ export class Quarantine {
     o: Pick<ExecutionOutcome, 'kind' | 'failure'>,
     nowMs: number,
   ): void {
-    if ((this.#versions.get(plugin.id) ?? plugin.versionId) !== plugin.versionId) return;
+    if (this.#isReplaced(plugin, nowMs)) return;
     const of = { pluginId: plugin.id, trigger, caller };
     if (o.kind === 'ok') {
       this.#strikes.noteSuccess(plugin.id, trigger, caller, nowMs);
@@ -120,6 +120,15 @@ export class Quarantine {
     this.#failed(of, how, nowMs);
     const well = this.#strikes.countWell(plugin.id, trigger, nowMs);
     this.#tell({ kind: 'strike', ...of, ...how, atMs: nowMs, well });
+  }
+
+  /** Whether an execution is of a version that another one has just replaced. */
+  #isReplaced({ id, versionId }: SuspendablePlugin, nowMs: number): boolean {
+    const change = this.#changed.get(id);
+    if (change === undefined) return false;
+    // Afterwards none of them can still run. Were it for ever, a host that misses a change would count nothing.
+    if (nowMs > change.atMs + LIMITS.quarantineWindowMs) this.#changed.delete(id);
+    return change.versionId !== versionId && this.#changed.has(id);
   }
 
   /**
@@ -314,7 +323,7 @@ export class Quarantine {
 
   /** @returns the triggers of the plugin that were suspended here */
   #liftTriggers(pluginId: string, versionId: number): string[] {
-    this.#versions.set(pluginId, versionId);
+    this.#changed.set(pluginId, { versionId, atMs: Date.now() });
     this.#strikes.clearPlugin(pluginId);
     const all = [...this.#active.values(), ...this.#ofCallers.values()].filter(
       s => s.pluginId === pluginId && s.trigger !== '',

@@ -143,11 +143,14 @@ t.test('what failed of the version before suspends nothing of the next one', asy
   await q.changeVersion('moody', 2, BY);
   for (let k = 0; k < 3; k++) q.note(MOODY, 'a', 'user:1', LATE, Date.now());
   t.notOk(isSuspended(2), 'executions of the version before end later');
+  const later = Date.now() + LIMITS.quarantineWindowMs + 1000;
   const next = { id: 'moody', versionId: 2 };
   for (let k = 0; k < 2; k++) q.note(next, 'a', 'user:1', LATE, Date.now());
   t.notOk(isSuspended(2), 'its strikes are forgotten');
   q.note(next, 'a', 'user:1', LATE, Date.now());
   t.ok(isSuspended(2));
+  for (let k = 0; k < 3; k++) q.note({ id: 'moody', versionId: 3 }, 'b', 'user:1', LATE, later);
+  t.ok(q.find({ id: 'moody', versionId: 3 }, 'b', 'user:1', later), 'a change that this host has missed');
   await q.close();
 });
 
