@@ -105,15 +105,26 @@ function positionsIn(module: Uint8Array, outline: ModuleOutline, folder: string)
   const section = debugSections(module, outline);
   const code = outline.sections.find(s => s.id === CODE_SECTION);
   if (code === undefined || section('line').length === 0) return null;
-  const starts = new Set(outline.bodies.map(b => b.offset - code.start));
+  // The lines of a function begin at its body, or behind its locals: newer compilers do the latter.
+  const bodies = outline.bodies.map(b => ({ start: b.offset - code.start, end: b.offset - code.start + b.bytes }));
+  const startOf = (address: number): number | undefined => {
+    let [low, high] = [0, bodies.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((bodies[middle]?.start ?? 0) <= address) low = middle + 1;
+      else high = middle;
+    }
+    const body = bodies[low - 1];
+    return body !== undefined && address < body.end ? body.start : undefined;
+  };
   const programs = readLinePrograms(section('line'));
   const debug = { info: section('info'), abbrev: section('abbrev'), str: section('str'), ranges: section('ranges') };
-  const { names, ranges } = readFunctions(debug, programs, address => starts.has(address));
+  const { names, ranges } = readFunctions(debug, programs, address => startOf(address) !== undefined);
   const inlined = ranges.sort((a, b) => a.low - b.low);
   const sequences = [...programs.values()]
     .flatMap(p => p.sequences)
-    // The linker leaves the lines of functions it has left out at an address where none begins.
-    .filter(s => starts.has(s.rows[0]?.address ?? -1))
+    // The linker leaves the lines of functions it has left out at an address outside of all others.
+    .filter(s => startOf(s.rows[0]?.address ?? -1) !== undefined)
     .sort((a, b) => (a.rows[0]?.address ?? 0) - (b.rows[0]?.address ?? 0));
   const list = new PlaceList(folder);
   const addresses: number[] = [];
@@ -127,7 +138,7 @@ function positionsIn(module: Uint8Array, outline: ModuleOutline, folder: string)
     // A row counts to the end of its function at most, so that the first one of each function is needed.
     let before: number | null = null;
     for (const { address, call, row } of piecesOf(sequence, inlined.slice(from, next))) {
-      const place = list.add(framesOf(row, call, names.get(first) ?? null));
+      const place = list.add(framesOf(row, call, names.get(first) ?? names.get(startOf(first) ?? -1) ?? null));
       if (place === before) continue;
       before = place;
       addresses.push(address);
