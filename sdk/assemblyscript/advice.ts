@@ -28,7 +28,7 @@ const LANGUAGE: ReadonlyArray<[advice: string, line: RegExp]> = [
   ['AssemblyScript catches nothing: look at the result before it is used', /\b(?:try|catch|finally)\b/],
   ['search with indexOf and split', /[=(,]\s*\/[^/*]/],
 ];
-/** Codes of mistakes in the form, and of what is not implemented. */
+/** Numbers of the compiler for syntax errors (1003 and above), and for what its language does not have (100). */
 const FORM = new Set([100, 1003, 1005, 1109, 1110, 1127, 1128]);
 
 function adviceOf(code: number, message: string, line: string): string | undefined {

@@ -24,8 +24,9 @@ const STACK_BYTES = 64 * 1024;
 /** Instructions the host's compiler knows. With the second, clang 14 needs the last one for `errno`. */
 const FEATURES = ['-msign-ext', '-mbulk-memory', '-mnontrapping-fptoint', '-ftls-model=local-exec'];
 /**
- * Address 0 is memory as any other. Most uses of a pointer NULL (`*p`, `p->m`, `p[0]`), and an index outside an array
- * whose size the compiler knows, call the kit and end. Whole structures that are copied and offsets are not checked.
+ * WebAssembly can read and write address 0, so a NULL pointer is no trap by itself. With these checks `*p`, `p->m` and
+ * `p[0]` of a NULL pointer, and an index outside an array whose size the compiler knows, call the kit, which ends the
+ * execution. Clang has no check for copies of whole structures and for `p[1]` (sdk/c/README.md "What is different").
  */
 const CHECKS = [
   ...['-fsanitize=null,array-bounds', '-fsanitize-minimal-runtime', '-fno-sanitize-recover=all'],
