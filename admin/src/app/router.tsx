@@ -1,4 +1,5 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from '@tanstack/react-router';
+import { hideProblems } from '../parts/problem.tsx';
 import { Waiting } from '../parts/waiting.tsx';
 import { NotFound } from './not-found.tsx';
 import { ScreenFailed } from './screen-failed.tsx';
@@ -65,6 +66,10 @@ export const router = createRouter({
   },
   defaultErrorComponent: ({ error }) => <ScreenFailed error={error} />,
   defaultPendingComponent: () => <Waiting />,
+});
+
+router.subscribe('onBeforeNavigate', ({ pathChanged }) => {
+  if (pathChanged) hideProblems();
 });
 
 declare module '@tanstack/react-router' {

@@ -108,13 +108,22 @@ export function ProblemAlert({ error, onRetry }: { error: unknown; onRetry?: () 
   );
 }
 
+/** Ids of failures that are shown. */
+const shown = new Set<string>();
+
+/** Takes back what failed on the screen that is left: it would lie over the buttons of the next one. */
+export function hideProblems(): void {
+  for (const id of shown) notifications.hide(id);
+  shown.clear();
+}
+
 /** Shows a failure of an action that has no place of its own in the page. It says nothing when a question other than a login was cancelled. */
 export function notifyProblem(error: unknown): void {
   if (isCancelled(error)) return;
   const requestId = error instanceof ApiProblem ? error.requestId : '';
   const findings = error instanceof ApiProblem ? error.findings : [];
   const places = error instanceof ApiProblem && findings.length === 0 ? error.places : [];
-  notifications.show({
+  const id = notifications.show({
     color: 'red',
     title: problemTitle(error),
     message: (
@@ -135,7 +144,9 @@ export function notifyProblem(error: unknown): void {
     ),
     // A request id is read and copied.
     autoClose: requestId === '' ? 10_000 : 30_000,
+    onClose: ({ id }) => shown.delete(id ?? ''),
   });
+  shown.add(id);
 }
 
 export function notifyDone(message: string): void {

@@ -199,7 +199,7 @@ function KnownForm(props: Props & { before: Schemas['Plugin'] | null; tag: strin
           />
         </Section>
         <ProblemAlert error={error} />
-        <Group justify="space-between">
+        <Group>
           <Button variant="default" onClick={onBack}>
             {t('common.back')}
           </Button>
