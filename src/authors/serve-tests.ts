@@ -2,6 +2,7 @@ import readline from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { z } from 'zod';
 import { messageOf } from '../base/errors.ts';
+import { parseExactJson, textWithBigints } from '../base/exact-json.ts';
 import type { OutgoingAnswer } from './memory-host.ts';
 import { type CallOptions, type HostOptions, type TestHost, testHost } from './test-host.ts';
 import { testCaller } from './test-refusal.ts';
@@ -62,10 +63,6 @@ const line = z.union([
 ]);
 type Answered = Extract<z.infer<typeof line>, { answer: number }>;
 
-/** Ids beyond 2^53 are written with all digits. */
-const written = (value: object): string =>
-  JSON.stringify(value, (_, v: unknown) => (typeof v === 'bigint' ? JSON.rawJSON(String(v)) : v));
-
 class TestServer {
   readonly #out: Writable;
   readonly #hosts = new Map<number, Promise<TestHost>>();
@@ -77,10 +74,11 @@ class TestServer {
   }
 
   hear(text: string): void {
-    const heard = line.safeParse(JSON.parse(text));
+    const value = parseExactJson(text);
+    const heard = line.safeParse(value);
     if (!heard.success) {
-      const { id } = z.object({ id: z.number().default(0) }).parse(JSON.parse(text));
-      return this.#write({ id, error: `this is no question: ${z.prettifyError(heard.error)}` });
+      const { id } = z.object({ id: z.number().default(0) }).parse(value);
+      return this.#write({ id, error: `the test asks for what there is not: ${z.prettifyError(heard.error)}` });
     }
     if ('answer' in heard.data) {
       this.#asked.get(heard.data.answer)?.(heard.data);
@@ -100,7 +98,7 @@ class TestServer {
   }
 
   #write(value: object): void {
-    this.#out.write(`${written(value)}\n`);
+    this.#out.write(`${textWithBigints(value)}\n`);
   }
 
   #ask(host: number, what: object): Promise<Answered> {

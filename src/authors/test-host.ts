@@ -3,6 +3,7 @@ import { ZodError, z } from 'zod';
 import { type ExecutionOutcome, OUTCOME_KINDS } from '../abi/execution-outcome.ts';
 import { ENTRY } from '../abi/shared-layout.ts';
 import { OperatorError } from '../base/errors.ts';
+import { textWithBigints } from '../base/exact-json.ts';
 import { LIMITS } from '../base/limits.ts';
 import { configFieldsOf, type HttpTrigger, httpTriggersOf, type Manifest, permissionsOf } from '../plugins/manifest.ts';
 import { TriggerRoutes } from '../plugins/trigger-routes.ts';
@@ -64,9 +65,14 @@ const LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 const ENTRIES = { http: ENTRY.handle, messenger: ENTRY.message, call: ENTRY.call } as const;
 const NO_BEARER = hostBearerOf(['plugin-host-test-']);
 
+/** As the kit reads JSON: whole numbers with more digits than a `number` holds are a `bigint`. */
 function jsonOf(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return JSON.parse(text, (_key, value: unknown, context) =>
+      typeof value === 'number' && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source ?? '')
+        ? BigInt(context?.source ?? '')
+        : value,
+    );
   } catch {
     return null;
   }
@@ -110,7 +116,7 @@ function bodyOf(body: unknown): { bytes: Uint8Array | null; type: Record<string,
   if (body === undefined || body === null) return { bytes: null, type: {} };
   if (body instanceof Uint8Array) return { bytes: body, type: {} };
   if (typeof body === 'string') return { bytes: Buffer.from(body), type: {} };
-  return { bytes: Buffer.from(JSON.stringify(body)), type: { 'content-type': 'application/json' } };
+  return { bytes: Buffer.from(textWithBigints(body)), type: { 'content-type': 'application/json' } };
 }
 
 const OF_EVERY_CALL = ['user', 'serviceKey', 'kv', 'grant'];
@@ -122,11 +128,18 @@ const OPTIONS: Readonly<Record<'http' | 'message' | 'call', readonly string[]>> 
 };
 
 /** @throws Error for an option a call does not have, which would be left out without a word */
-function assertOptions(method: keyof typeof OPTIONS, options: object): void {
+function assertOptions(method: keyof typeof OPTIONS, options: CallOptions): void {
   for (const name of Object.keys(options))
     if (!OPTIONS[method].includes(name))
       throw new Error(`${method}() has no option "${name}"; it has ${OPTIONS[method].join(', ')} (kit/test.d.ts)`);
+  if (options.user !== undefined && options.serviceKey !== undefined)
+    throw new Error('a call has one caller: give a user, or a service key');
+  for (const permission of options.grant ?? [])
+    if (!/^(?:sql|kv|network|notify|events|file|plugins:call:.+)$/.test(permission))
+      throw new Error(`grant: "${permission}" is no permission; there are ${PERMISSION_NAMES}`);
 }
+
+const PERMISSION_NAMES = 'sql, kv, network, notify, events, file and plugins:call:<target>';
 
 /** @throws Error for a number that no user of a service has */
 function userId(user: number | bigint): number {
@@ -158,6 +171,17 @@ const refused = ({ status, text }: Refusal): HTTPAnswer => ({
   ...{ headers: {}, bytes: Buffer.from(text), json: null },
 });
 
+/** Why the plugin could not be installed with this configuration. */
+function configMistake(manifest: Manifest, config: Readonly<Record<string, string>>): string | null {
+  const fields = configFieldsOf(manifest);
+  const unset = fields.find(f => f.required && config[f.name] === undefined);
+  if (unset !== undefined)
+    return `the plugin requires the configuration field "${unset.name}": give it in the config of the test host`;
+  const unknown = Object.keys(config).find(name => !fields.some(f => f.name === name));
+  if (unknown === undefined) return null;
+  return `"${unknown}" is no configuration field of the plugin; it has ${fields.map(f => f.name).join(', ') || 'none'}`;
+}
+
 /** A plugin in the sandbox, and what it stores and sends. Key-value data and files stay from call to call. */
 export class TestHost {
   readonly manifest: Manifest;
@@ -175,10 +199,10 @@ export class TestHost {
       dispatch: (row, args, caller) => this.#lockstep.answer(() => answerCall(this.#host, row, args, caller)),
     });
     this.manifest = this.#sandbox.manifest;
-    const unset = configFieldsOf(this.manifest).find(f => f.required && options.config?.[f.name] === undefined);
-    if (unset === undefined) return;
+    const mistake = configMistake(this.manifest, options.config ?? {});
+    if (mistake === null) return;
     void this.#sandbox.close();
-    throw new OperatorError(`the plugin requires the configuration field "${unset.name}": give testHost({ config })`);
+    throw new OperatorError(mistake);
   }
 
   /** What the plugin has stored: text or bytes by key. */
@@ -245,10 +269,12 @@ export class TestHost {
       hostBearer: NO_BEARER,
     });
     const outcome = await this.#run('http', event, bytes, options);
-    const body = Buffer.from(outcome.body);
-    const status = outcome.status || (STATUS[outcome.kind] ?? 502);
+    // Of an execution that failed the service answers in the place of the plugin.
+    const isOk = outcome.kind === 'ok';
+    const body = Buffer.from(isOk ? outcome.body : '');
+    const status = (isOk && outcome.status) || (STATUS[outcome.kind] ?? 502);
     const text = body.toString();
-    const answer = { ...endedOf(outcome), status, headers: headersOf(outcome.headers), text, bytes: body };
+    const answer = { ...endedOf(outcome), status, headers: isOk ? headersOf(outcome.headers) : {}, text, bytes: body };
     return withJson(answer, 'json', text);
   }
 
@@ -281,7 +307,7 @@ export class TestHost {
     assertOptions('call', options);
     const call = { from: options.from ?? 'test', function: name, auth: authOf(options) };
     const event = { kind: 'call', trigger: name, request_id: 'test', deadline_ms: this.#timeoutMs, call };
-    const bytes = value instanceof Uint8Array ? value : Buffer.from(JSON.stringify(value));
+    const bytes = value instanceof Uint8Array ? value : Buffer.from(textWithBigints(value));
     const outcome = await this.#run('call', JSON.stringify(event), bytes, options);
     const output = Buffer.from(outcome.output);
     return withJson({ ...endedOf(outcome), bytes: output }, 'value', output.toString());

@@ -22,6 +22,10 @@ export function parseExactJson(text: string): unknown {
   );
 }
 
+/** JSON of a value; integers that are a `bigint` are written with all digits. */
+export const textWithBigints = (value: unknown): string =>
+  JSON.stringify(value, (_, v: unknown) => (typeof v === 'bigint' ? JSON.rawJSON(String(v)) : v));
+
 export const isExactNumber = (value: unknown): value is ExactNumber => JSON.isRawJSON(value);
 
 /** A number as a program reckons with it; everything else as it is. */
