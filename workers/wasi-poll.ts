@@ -84,8 +84,9 @@ export class WasiPoll {
     const timeout = view.getBigUint64(at + SUBSCRIPTION.timeout, true);
     const isAbsolute = (view.getUint16(at + SUBSCRIPTION.flags, true) & ABSTIME) !== 0;
     const now = isAbsolute ? clockNs(clock) : 0n;
-    // The clocks of a replay do not wait for it.
-    const waitNs = timeout > now && this.#state.replayed === null ? timeout - now : 0n;
+    // The recorded clock has moved on when it is read again. What was stopped while it waited has not read it again.
+    const isOver = this.#state.replayed?.hasClock() === true;
+    const waitNs = timeout > now && !isOver ? timeout - now : 0n;
     return { error: ERRNO.success, fires: false, waitNs };
   }
 

@@ -56,7 +56,8 @@ export class DrawnReader {
   readonly #clocks: [bigint[], bigint[]] = [[], []];
   /** The next reading of each clock. */
   readonly #at: [number, number] = [0, 0];
-  /** The reading of a clock when its readings were used up: it goes on from there. */
+  /** What a clock reads more than the one here: by its first reading, and by the last one that was taken. */
+  readonly #aheadAtFirst: [bigint, bigint] = [0n, 0n];
   readonly #ahead: [bigint, bigint] = [0n, 0n];
   readonly #random: Uint8Array;
   #randomAt = 0;
@@ -79,17 +80,26 @@ export class DrawnReader {
     this.#random = Buffer.concat(random);
   }
 
+  /** Whether the recording has a further reading of a clock. */
+  hasClock(): boolean {
+    return this.#clocks.some((readings, clock) => readings.length > (this.#at[clock] ?? 0));
+  }
+
   /**
-   * The next reading of a clock. After the last one it goes on at the speed of the clock here.
+   * The next reading of a clock. After the last one it goes on at the speed of the clock here, and has run for no less than
+   * the replay has: what looks whether its time is up sees that before the deadline of the replay.
    *
    * @param now what the clock here reads
    */
   clock(clock: 0 | 1, now: bigint): bigint {
     const readings = this.#clocks[clock];
-    const reading = readings[this.#at[clock]];
-    if (reading === undefined) return now + this.#ahead[clock];
+    const at = this.#at[clock];
+    const reading = readings[at];
+    const [first, last] = [this.#aheadAtFirst[clock], this.#ahead[clock]];
+    if (reading === undefined) return now + (first > last ? first : last);
     this.#at[clock]++;
     this.#ahead[clock] = reading - now;
+    if (at === 0) this.#aheadAtFirst[clock] = reading - now;
     return reading;
   }
 

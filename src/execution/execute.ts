@@ -366,7 +366,7 @@ function lateOutcome(waitMs: number, ranMs: number): ExecutionOutcome {
       )
     : withoutAnswer(
         'deadline',
-        `the execution was stopped at its deadline, after it had run for ${Math.round(ranMs)} ms: look for an endless loop, or for a host call that takes long`,
+        `the execution was stopped at its deadline, after it had run for ${Math.round(ranMs)} ms: look for an endless loop, a wait, or a host call that takes long`,
         waitMs,
         ranMs,
       );

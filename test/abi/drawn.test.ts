@@ -11,8 +11,11 @@ t.test('a replay draws what was drawn, and then goes on', t => {
   writer.random(Uint8Array.of(4));
   writer.clock(0, 1007n);
   const reader = new DrawnReader(writer.take());
+  t.ok(reader.hasClock());
   t.same([reader.clock(1, 50n), reader.clock(0, 70n), reader.clock(0, 80n)], [-5n, 1000n, 1007n]);
-  t.same([reader.clock(0, 90n), reader.clock(0, 95n)], [1017n, 1022n], 'a clock goes on at the speed of the one here');
+  t.notOk(reader.hasClock());
+  const slow = 'a clock goes on at the speed of the one here, and has run for no less than the replay has';
+  t.same([reader.clock(0, 90n), reader.clock(0, 95n)], [1020n, 1025n], slow);
   t.equal(reader.clock(1, 60n), 5n);
   const taken = new Uint8Array(3);
   const two = taken.subarray(0, 2);
@@ -21,6 +24,8 @@ t.test('a replay draws what was drawn, and then goes on', t => {
   t.notOk(reader.random(taken), 'there are only two left');
   t.ok(reader.random(two));
   t.same([...two], [3, 4]);
+  const quick = new DrawnReader(writer.take());
+  t.same([quick.clock(0, 70n), quick.clock(0, 72n), quick.clock(0, 75n)], [1000n, 1007n, 1010n], 'what went on stays');
   t.end();
 });
 

@@ -165,7 +165,7 @@ t.test('an execution of a recorded trigger runs again, and what differs is said'
   });
   await t.test('how long it ran until its deadline makes no difference', async t => {
     const stopped = (ms: number): string =>
-      `the execution was stopped at its deadline, after it had run for ${ms} ms: look for an endless loop, or for a host call that takes long`;
+      `the execution was stopped at its deadline, after it had run for ${ms} ms: look for an endless loop, a wait, or a host call that takes long`;
     const loop = watPlugin({ id: 'counter', handle: '(loop $l (br $l)) (i32.const 0)' });
     const late = {
       ...recorded.json,
@@ -175,6 +175,32 @@ t.test('an execution of a recorded trigger runs again, and what differs is said'
     const again = await replay(loop, readRecording(JSON.stringify(late), 'it'), { key: SECRET });
     t.equal(again.outcome.kind, 'deadline');
     t.same(again.differences, []);
+  });
+  await t.test('what was stopped while it waited waits again, and a loop says where it is', async t => {
+    const waits = SOURCE.replace(
+      / {2}const n = /,
+      "  if (what === 'late') await new Promise<void>(done => setTimeout(done, 60_000));\n$&",
+    ).replace('function count(ctx: Context): void', 'async function count(ctx: Context): Promise<void>');
+    const late = { ...recorded.json, outcome: { ...(recorded.json.outcome as Json), kind: 'deadline', failure: 'x' } };
+    const event = String(recorded.json.event).replace('"cups"', '"late"');
+    const again = await replay(
+      await moduleOf(folderOf(t, waits)),
+      readRecording(JSON.stringify({ ...late, event, drawn: '' }), 'it'),
+      { key: SECRET },
+    );
+    t.equal(again.outcome.kind, 'deadline');
+    const loops = SOURCE.replace(/ {2}const n = /, '  for (;;) Math.sqrt(2);\n$&');
+    // The clock has a reading from when it began.
+    const drawn = Buffer.from([1, ...new Uint8Array(8)]).toString('base64');
+    const placed = await replay(
+      await moduleOf(folderOf(t, loops)),
+      readRecording(JSON.stringify({ ...late, drawn }), 'it'),
+      { key: SECRET },
+    );
+    t.match(placed.outcome, {
+      kind: 'deadline',
+      failure: /is there an endless loop\?\n +at count \(index\.ts:1[01]:\d+\)/,
+    });
   });
   await t.test('the recorded module is never a mended one', async t => {
     const failed = { ...recorded.json, outcome: { ...(recorded.json.outcome as Json), kind: 'handler_error' } };
@@ -214,7 +240,7 @@ t.test('an execution of a recorded trigger runs again, and what differs is said'
     const mended = await run([file, folder]);
     t.equal(mended.code, 0, 'the mended module passes');
     t.match(mended.out, /it failed then, and ends well now$/m);
-    t.match(mended.out, /\(another module than the recorded one\)/);
+    t.match(mended.out, /counter, trigger \w+ \(another module than the recorded \d/);
     t.match(mended.out, /outcome: then "handler_error", now "ok"/);
     const goesOn = SOURCE.replace(
       / {2}if \(what === 'bad'\).*\n/,

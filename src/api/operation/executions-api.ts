@@ -169,9 +169,11 @@ const get: Handle<typeof executions.get, ExecutionsApiParts> = async ({ db, reco
   };
 };
 
-const getRecording: Handle<typeof executions.recording, ExecutionsApiParts> = async ({ db }, context) => {
+const getRecording: Handle<typeof executions.recording, ExecutionsApiParts> = async ({ db, records }, context) => {
   const { caller, params, request } = context;
   const found = await findRecording(db, params.id, params.execution);
+  if (found === undefined && (await records.find(params.id, params.execution)) === undefined)
+    throw new ServiceError('not_found', `plugin "${params.id}" has no execution record ${params.execution}`);
   if (found === undefined)
     throw new ServiceError(
       'not_found',

@@ -63,7 +63,13 @@ async function recordingOf(
   remote: () => Promise<Remote>,
   save: string | undefined,
 ): Promise<RecordedExecution> {
-  if (!/^\d+$/.test(execution)) return readRecording(Buffer.from(fileBytes(execution)).toString(), execution);
+  if (!/^\d+$/.test(execution)) {
+    if (!fs.existsSync(execution))
+      throw new OperatorError(
+        `there is no file ${execution}: give the number of an execution, or a file with a recording`,
+      );
+    return readRecording(Buffer.from(fileBytes(execution)).toString(), execution);
+  }
   const id = plugin();
   const { host } = await remote();
   const params = { path: { id, execution: Number(execution) } };
@@ -154,8 +160,14 @@ export async function replayCommand(
       exitCode,
     };
   const which =
-    isRecorded === null ? '' : isRecorded ? ' (the recorded module)' : ' (another module than the recorded one)';
-  const what = `${recorded.plugin_id} ${recorded.version}, trigger ${recorded.trigger}`;
+    isRecorded === null
+      ? ''
+      : isRecorded
+        ? ' (the recorded module)'
+        : ` (another module than the recorded ${recorded.version})`;
+  // The version of another module is not known to be that of the recording.
+  const version = isRecorded === false ? '' : ` ${recorded.version}`;
+  const what = `${recorded.plugin_id}${version}, trigger ${recorded.trigger}`;
   const lines = [
     `${what}${which}: ${outcome.kind}, ${calls} host call${calls === 1 ? '' : 's'} answered from the recording, ${outcome.runMs.toFixed(1)} ms`,
     ...outcome.log.map(({ text }) => `  ${text.replaceAll('\n', '\n    ')}`),
@@ -166,6 +178,7 @@ export async function replayCommand(
     ...(differences.length === 0
       ? ['it runs as it did then']
       : ['it differs:', ...differences.map(line => `  ${line}`)]),
+    ...(flags.save === undefined ? [] : [`the recording is in ${flags.save}`]),
     ...(isMended ? ['it failed then, and ends well now'] : []),
     ...(isRecorded === true && differences.length > 0 ? [HIDDEN_MATTERS] : []),
   ];
