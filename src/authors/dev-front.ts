@@ -55,9 +55,11 @@ export class DevPrincipals {
    * @throws OperatorError that says how it is written
    */
   bearerOf(text: string): Promise<string> {
-    const known = this.#known.get(text) ?? this.#make(text);
-    this.#known.set(text, known);
-    known.catch(() => this.#known.delete(text));
+    // A service key opens the plugin it was made for.
+    const name = text.startsWith('service:') ? `${text} ${this.#pluginId()}` : text;
+    const known = this.#known.get(name) ?? this.#make(text);
+    this.#known.set(name, known);
+    known.catch(() => this.#known.delete(name));
     return known;
   }
 

@@ -20,7 +20,7 @@ import { databasesOf, httpTriggersOf, type Manifest } from '../plugins/manifest.
 import type { StartTrial } from '../plugins/trial-start.ts';
 import { DEFAULT_SETTINGS } from '../plugins/trigger-settings.ts';
 import { type BuiltModule, SourceMistakes } from '../projects/build-project.ts';
-import type { Language } from '../projects/project.ts';
+import { type Language, PROJECT_FILE } from '../projects/project.ts';
 import { holderText, lockDataDirectory } from '../supervisor/handover/data-lock.ts';
 import { startPostgres } from '../supervisor/stores/embedded-postgres.ts';
 import { SpicedbKeeper } from '../supervisor/stores/spicedb-keeper.ts';
@@ -57,8 +57,8 @@ async function trialStart(files: { start: string; image: string }, order: StartT
 export type DevOptions = {
   /** Where the stores are kept. */
   directory: string;
-  /** The configuration of the plugin, from `plugin-host.json`. */
-  config: Record<string, unknown>;
+  /** The configuration of the plugin, as `plugin-host.json` has it now. */
+  config(): Record<string, unknown>;
   language: Language;
   /** More settings of the service, as its environment has them. */
   settings: Record<string, string>;
@@ -228,6 +228,23 @@ async function findEarlier(db: Database): Promise<string | null> {
   return rows[0]?.text ?? null;
 }
 
+/** Why a plugin cannot be installed: every mistake in its configuration, and where that is written. */
+function notInstalled(error: unknown): OperatorError {
+  const isOfConfig = error instanceof ServiceError && error.errors?.some(e => e.pointer.startsWith('/config')) === true;
+  const help = isOfConfig ? `; ${PROJECT_FILE} has it below "dev": {"config": {...}}` : '';
+  const more = isOfConfig ? (error.errors ?? []).slice(1).map(e => `\n  ${e.pointer} ${e.message}`) : [];
+  return new OperatorError(`it cannot be installed: ${messageOf(error)}${help}${more.join('')}`, { cause: error });
+}
+
+/** Ids of the installed plugins but this one. */
+async function otherPlugins(db: Database, pluginId: string): Promise<string[]> {
+  const { rows } = await db.query<{ id: string }>(
+    'SELECT id FROM plugins WHERE installed_version_id IS NOT NULL AND id <> $1',
+    [pluginId],
+  );
+  return rows.map(({ id }) => id);
+}
+
 /** What V8 compiles and collects when, so that a change is live soon. */
 function setEngine(isSmall: boolean): void {
   // What runs for a moment only is not optimised: that takes processors from the change that is being installed.
@@ -271,16 +288,15 @@ export async function startDevService(options: DevOptions): Promise<DevService> 
     });
     const request = {
       wasmKey: version.wasmKey,
-      config: await configOf(manifest, options.config, db, stores.url),
+      config: await configOf(manifest, options.config(), db, stores.url),
       acceptPermissions: true as const,
       access: accessOf(manifest),
     };
     await installer.install(version.pluginId, request, BY).catch((error: unknown) => {
-      const lacksConfig =
-        error instanceof ServiceError && error.errors?.some(e => e.pointer.startsWith('/config')) === true;
-      const help = lacksConfig ? '; set what is missing below "dev": {"config": {...}} in plugin-host.json' : '';
-      throw new OperatorError(`it cannot be installed: ${messageOf(error)}${help}`, { cause: error });
+      throw notInstalled(error);
     });
+    // One that had another id answers no more: the folder holds one plugin.
+    for (const id of await otherPlugins(db, version.pluginId)) await installer.uninstall(id, BY);
     return version.findings;
   };
   return {

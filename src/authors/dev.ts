@@ -35,8 +35,13 @@ function executionLines(call: HostCall, outcome: ExecutionOutcome): string[] {
   const logs = outcome.log.map(({ level, text }) => `  ${LEVELS[level] ?? 'info'}: ${text.replaceAll('\n', '\n    ')}`);
   if (outcome.kind === 'ok') return logs;
   const failure = outcome.failure.replaceAll('\n', '\n    ');
-  return [...logs, `  ${call.trigger}: ${outcome.kind}${failure === '' ? '' : `: ${failure}`}`];
+  const help = /\bpermission denied\b/.test(failure) ? [`  ${DENIED_HELP}`] : [];
+  return [...logs, `  ${call.trigger}: ${outcome.kind}${failure === '' ? '' : `: ${failure}`}`, ...help];
 }
+
+/** What an author does about a host call that is denied: a plugin is given all it asks for here. */
+const DENIED_HELP =
+  'the plugin asks for no such call: add KV, Database, HTTP, NotifyReq, EventsReq, PluginDep or File to its requirements';
 
 const fileOf = ({ base64, mime_type, name }: { name: string; mime_type: string; base64: string }) => ({
   name,
@@ -49,7 +54,7 @@ const withoutSignature = (url: string): string => url.replace(/([?&]signature=)[
 
 /** What a caller who was not let in lacks, by the status. */
 const CALLER_HELP: Readonly<Record<number, string>> = {
-  401: "the trigger asks for a caller its access lets in: -H 'X-Dev-Principal: user:7', or service:1 for a service key",
+  401: "the trigger asks for a caller: -H 'X-Dev-Principal: user:7', or service:1 where its access lets service keys in",
   403: 'users have the roles, groups and attributes of "dev": {"users": {...}} in plugin-host.json; a service key is let in only where the access of the trigger says so',
   503: 'a trigger that failed three times in a row is suspended for a while: the next change of the plugin ends that',
 };
@@ -161,7 +166,7 @@ export async function startDev(folder: string, port: number, say: (text: string)
     settings,
     base: () => base,
     directory: path.join(project.root, '.plugin-host'),
-    config: project.devConfig,
+    config: () => readProject(project.root).devConfig,
     language: project.language,
     progress: text => say(`[dev] ${text}`),
     executed: (call, outcome) => sayAll(executionLines(call, outcome)),

@@ -10,7 +10,7 @@ import {
   type ShownFinding,
   withoutTold,
 } from '../projects/build-project.ts';
-import { PROJECT_FILE, type Project } from '../projects/project.ts';
+import { PROJECT_FILE, type Project, readProject } from '../projects/project.ts';
 import { checkTypes, noChecker } from './check-types.ts';
 
 /** A change of an editor is several events. */
@@ -168,13 +168,22 @@ export class Swapper {
     this.#watcher = watcher;
     await new Promise<void>(resolve => watcher.once('ready', resolve));
     watcher.on('all', (_event, file) => {
-      if (path.relative(root, file) === PROJECT_FILE)
-        this.#say(`${PROJECT_FILE} has changed: it is read at the start, so start this command again`);
+      if (path.relative(root, file) === PROJECT_FILE && !this.#isAsAtStart())
+        this.#say(
+          `${PROJECT_FILE} has changed: its configuration is read at each change, all else at the start, so start this command again`,
+        );
       this.#lookSoon();
     });
     // The watcher drops a change that follows another one within 50 ms, and tells of each as it comes here.
     watcher.on('raw', () => this.#lookSoon());
     this.#lookSoon();
+  }
+
+  /** Whether the file of the project says what it said at the start, but for the configuration. What is wrong with it, the next installation says. */
+  #isAsAtStart(): boolean {
+    const said = ({ devConfig: _, devUsers, ...rest }: Project): string => JSON.stringify([rest, ...devUsers]);
+    const now = seen(() => readProject(this.#project.root));
+    return now === undefined || said(now) === said(this.#project);
   }
 
   #lookSoon(): void {

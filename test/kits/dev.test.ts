@@ -227,7 +227,9 @@ t.test('users of plugin dev have the roles and groups of plugin-host.json, and p
   const many = Array.from({ length: 12 }, (_, n) => 31 - n);
   t.same(await Promise.all(many.map(as)), Array(12).fill(403), 'users that are asked for at once are all made');
   write({ 7: tutor });
-  await shows(/plugin-host\.json has changed: it is read at the start, so start this command again/);
+  await shows(
+    /plugin-host\.json has changed: its configuration is read at each change, all else at the start, so start/,
+  );
   child.kill('SIGTERM');
   await ended;
 
@@ -245,7 +247,27 @@ t.test('plugin dev shows how a trigger is called once it can be, also after a bu
   const { call, shows } = await startDev(t, folder);
   edit(folder, "ServiceKeys('Programs greet')", "ServiceKeys('Programs greet'),");
   await shows(/curl -H 'X-Dev-Principal: service:1' \S+\/later\/greet\/name/);
-  t.match(await call('later/greet/ada', { 'x-dev-principal': 'service:1' }), { status: 200, text: /Hello, ada!/ });
+  const as = { 'x-dev-principal': 'service:1' };
+  t.match(await call('later/greet/ada', as), { status: 200, text: /Hello, ada!/ });
+
+  const configured = (config: object): void => {
+    const file = path.join(folder, 'plugin-host.json');
+    fs.writeFileSync(file, JSON.stringify({ ...JSON.parse(fs.readFileSync(file, 'utf8')), dev: { config } }));
+  };
+  configured({ nope: 'x', none: 'y' });
+  await shows(
+    /not installed; the version before goes on:\nit cannot be installed: .*\/config\/nope is not a field of this plugin; .*; plugin-host\.json has it below "dev": .*\n {2}\/config\/none is/,
+  );
+  configured({});
+  await shows(/later 0\.1\.0 is live/);
+  edit(folder, "Requirements: [KV('Counts who was greeted').Build()]", 'Requirements: []');
+  await shows(/later 0\.1\.0 is live/);
+  t.equal((await call('later/greet/ada', as)).status, 502);
+  await shows(/HostError: permission denied\n.*\n {2}the plugin asks for no such call: add KV, /);
+  edit(folder, "ID: 'later'", "ID: 'latest'");
+  await shows(/latest 0\.1\.0 is live/);
+  t.equal((await call('latest/greet/ada', as)).status, 502);
+  t.equal((await call('later/greet/ada', as)).status, 404, 'what had the id before is gone');
 });
 
 t.test(

@@ -88,6 +88,6 @@ export async function messageCommand(text: string, flags: MessageFlags): Promise
     }
   if (messages.length === 0) lines.push('nothing came back');
   const isWell = WELL.includes(outcome);
-  if (!isWell) lines.push(`the command did not run well: ${outcome}`);
+  if (!isWell) lines.push(`the command did not run well: ${outcome}; the terminal of plugin dev says why`);
   return { text: flags.json === true ? jsonText(read.data) : lines.join('\n'), exitCode: isWell ? 0 : 1 };
 }

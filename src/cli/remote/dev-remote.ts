@@ -33,14 +33,14 @@ export async function startRemoteDev(
   const project = readProject(folder);
   writeKit(project.language, project.root);
   const { host } = remote;
-  const config = Object.keys(project.devConfig).length === 0 ? {} : { config: project.devConfig };
   const target = {
     async install(built: BuiltModule) {
       const body = formOf(built);
       const uploaded = await ask(() => host.POST('/api/admin/plugins/upload', { body, bodySerializer: form => form }));
+      const { devConfig: config } = readProject(project.root);
       const install = {
         wasm_key: uploaded.wasm_key,
-        ...config,
+        ...(Object.keys(config).length === 0 ? {} : { config }),
         accept_permissions: true as const,
         accept_suggested_access: true,
         accept_public: flags.acceptPublic === true,
