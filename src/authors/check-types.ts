@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import { createRequire } from 'node:module';
 import os from 'node:os';
 import path from 'node:path';
+import { insteadOf } from '../../sdk/typescript/kit/missing-names.ts';
 import type { Project } from '../projects/project.ts';
 
 /** Path of the type checker: that of the plugin's folder, or the one that comes with this program; null for none. */
@@ -36,22 +37,30 @@ const WRONG_ADVICE: ReadonlyArray<[advice: RegExp, truth: string]> = [
 const shown = (line: string): string =>
   WRONG_ADVICE.reduce(
     (text, [advice, truth]) => text.replace(advice, truth),
-    line.replace(/^(.+?)\((\d+),(\d+)\): error /, '$1:$2:$3: '),
+    line
+      .replace(/^(.+?)\((\d+),(\d+)\): error /, '$1:$2:$3: ')
+      .replace(/Cannot find name '(\w+)'\.$/, (said, name: string) => {
+        const instead = insteadOf(name);
+        return instead === undefined ? said : `${said} ${instead[0]?.toUpperCase()}${instead.slice(1)}.`;
+      }),
   );
 
 /**
  * Checks the types of a TypeScript plugin, as an editor does.
  *
+ * @param withTests checks those of its tests too, where `test/tsconfig.json` says how
  * @returns mistakes as lines of `file:line:column: text`; none when there is no checker, or nothing to check
  */
-export function checkTypes(project: Project): Promise<string[]> {
+export function checkTypes(project: Project, withTests = false): Promise<string[]> {
   const { root } = project;
   const checker = isChecked(project) ? findChecker(root) : null;
   if (checker === null) return Promise.resolve([]);
+  const ofTests = path.join(root, 'test');
+  const folder = withTests && fs.existsSync(path.join(ofTests, 'tsconfig.json')) ? ofTests : root;
   return new Promise(resolve => {
     const child = execFile(
       process.execPath,
-      [checker, '--noEmit', '--pretty', 'false', '-p', root],
+      [checker, '--noEmit', '--pretty', 'false', '-p', folder],
       { cwd: root },
       (_, output) =>
         resolve(

@@ -14,6 +14,10 @@ const MAIN = fileURLToPath(new URL(`../main${path.extname(import.meta.filename)}
 const FLAGS = ['--disable-warning=ExperimentalWarning', `--wasm-max-mem-pages=${LIMITS.memoryPagesMax}`];
 const FILE = /\.(test\.[cm]?[jt]s|http)$/;
 const GO_FILE = /_test\.go$/;
+/** A test that takes longer has failed: it may wait for something that does not come. */
+const TEST_MS_MAX = 60_000;
+/** With what tests end that have passed although types do not fit. */
+const TYPES_FAIL = 1;
 
 /** Test files of a plugin. */
 function testFiles(root: string): string[] {
@@ -45,7 +49,7 @@ const served = (): string[] => [process.execPath, ...FLAGS, MAIN, 'plugin', 'tes
  * Runs the tests of a plugin with Node's own runner, and with that of Go, which write what they say.
  *
  * @param only names of files to run; all without it
- * @param say tells of types that do not fit, which stop no test
+ * @param say writes types that do not fit: they stop no test, and the command fails as the build would
  * @returns with what the command ends: 0 when all have passed
  * @throws OperatorError when there are none, or one that is named is no test; SourceMistakes when the plugin
  *   does not build
@@ -67,9 +71,11 @@ export async function runTests(
     );
   // What does not build is said once, and not by each test.
   await buildProject(project).finally(endBuilds);
-  const types = checkTypes(project);
+  const types = checkTypes(project, true);
   const code = files.length === 0 ? 0 : await runNode(root, files);
-  for (const mistake of await types) say(`types: ${mistake}`);
+  const mistakes = await types;
+  for (const mistake of mistakes) say(`types: ${mistake}`);
+  if (code === 0 && mistakes.length > 0) return TYPES_FAIL;
   return code === 0 && hasGoTests ? await testPlugin(root, goFiles, served()) : code;
 }
 
@@ -78,11 +84,11 @@ function runNode(root: string, files: readonly string[]): Promise<number> {
   // The threads of a test host would keep its process.
   const child = spawn(
     process.execPath,
-    [...FLAGS, '--import', fileURLToPath(HOOKS), '--test', '--test-force-exit', ...files],
-    {
-      cwd: root,
-      stdio: 'inherit',
-    },
+    [
+      ...[...FLAGS, '--import', fileURLToPath(HOOKS)],
+      ...['--test', '--test-force-exit', `--test-timeout=${TEST_MS_MAX}`, ...files],
+    ],
+    { cwd: root, stdio: 'inherit' },
   );
   return new Promise((resolve, reject) => {
     child.once('error', reject);

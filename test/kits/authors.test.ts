@@ -189,10 +189,22 @@ t.test('plugin test says once what does not build, and types that do not fit', a
   const folder = await made(t, 'typed');
   const file = path.join(folder, 'index.ts');
   const source = fs.readFileSync(file, 'utf8');
-  fs.writeFileSync(file, `${source}const n: number = 'seven';\nvoid n;\n`);
+  const wait = 'const wait = (ms: number) => new Promise<void>(done => setTimeout(done, ms));\nvoid wait;\n';
+  const tests = path.join(folder, 'test/plugin.test.ts');
+  const passing = fs.readFileSync(tests, 'utf8');
+  fs.writeFileSync(file, `${source}${wait}const n: number = 'seven';\nvoid n;\nvoid (() => fetch('x'));\n`);
+  fs.writeFileSync(tests, `${passing}testHost({ foldr: '.' });\n`);
   const mistyped = await run(['test', folder]);
-  t.equal(mistyped.code, 0, mistyped.out);
-  t.match(mistyped.err, /^types: index\.ts:\d+:\d+: TS2322: /m);
+  t.equal(mistyped.code, 1, mistyped.out);
+  t.match(mistyped.out, /^# fail 0$/m, 'the tests themselves have run, and passed');
+  const said = mistyped.err.split('\n').filter(line => line.startsWith('types: '));
+  t.match(said, [
+    /^types: index\.ts:\d+:\d+: TS2322: /,
+    /^types: index\.ts:\d+:\d+: TS2304: Cannot find name 'fetch'\. A plugin has no network of its own; use ctx/,
+    /^types: test\/plugin\.test\.ts:\d+:\d+: TS2561: .*foldr/,
+  ]);
+  t.equal(said.length, 3, mistyped.err);
+  fs.writeFileSync(tests, passing);
   fs.writeFileSync(file, `${source}const n = ;\n`);
   const broken = await run(['test', folder]);
   t.equal(broken.code, 3);

@@ -29,14 +29,20 @@ const ADVICE: ReadonlyArray<readonly [advice: string, names: readonly string[]]>
   ],
 ];
 
+/** What a plugin does instead of using this name of a browser or of Node; undefined for other names. */
+export const insteadOf = (name: string): string | undefined => ADVICE.find(([, names]) => names.includes(name))?.[0];
+
 /**
- * What to do where a name of a browser or of Node is missing.
+ * What to do about an error whose words do not say it: a name of a browser or of Node that is missing, and arithmetic with an integer
+ * of more than 53 bits.
  *
  * @param text of an error: `ReferenceError: document is not defined`
  * @returns the advice in brackets; empty for other errors
  */
 export function adviceFor(text: string): string {
+  if (/^TypeError: cannot (?:convert|mix) (?:a )?BigInt/i.test(text))
+    return ' (ids, and whole numbers beyond 2^53 in JSON, are a bigint: reckon with 1n, or convert them with Number)';
   const name = /^ReferenceError: '?(\w+)'? is not defined$/.exec(text)?.[1];
-  const advice = name === undefined ? undefined : ADVICE.find(([, names]) => names.includes(name))?.[0];
+  const advice = name === undefined ? undefined : insteadOf(name);
   return advice === undefined ? '' : ` (${advice})`;
 }
