@@ -70,6 +70,7 @@ const LACKING: Readonly<Record<Compiled, ReadonlyArray<[used: RegExp, advice: st
     [/\bhttp\.ListenAndServe(?:TLS)?\(/g, `${NETWORK}: declare an HTTP trigger`],
     [/\bnet\.(?:Dial(?:Timeout|TCP|UDP|IP|Unix)?|Lookup(?:Host|IP|Addr|CNAME|MX|NS|SRV|TXT))\(/g, NETWORK],
     [/\bexec\.Command(?:Context)?\(/g, 'a plugin starts no programs'],
+    [/(?:&|\b)(?:net\.Dialer|http\.Client)\{/g, `${NETWORK}: use ctx.HTTPRequest`],
   ],
   rust: [
     [
@@ -134,6 +135,16 @@ const lackingIn = (sources: readonly Source[], language: Compiled): string[] =>
     );
   });
 
+/** Go finds time zones in files of the machine, or in a package. */
+const withoutZones = (sources: readonly Source[]): string[] =>
+  sources.some(({ text }) => /^\s*(?:import\s+)?_\s+"time\/tzdata"/m.test(text))
+    ? []
+    : sources.flatMap(source => {
+        const at = withoutWords(source.text).search(/\btime\.LoadLocation\(/);
+        const advice = 'import _ "time/tzdata" brings the zones, which a plugin finds in no files';
+        return at < 0 ? [] : [`${placeAt(source, at)}: time.LoadLocation fails: ${advice}`];
+      });
+
 /**
  * Calls that will be denied because the plugin does not require them: a line for each permission.
  *
@@ -172,7 +183,11 @@ export const isPlaceKnown = (warnings: readonly string[], permission: string): b
  */
 export function sourceWarnings(folder: string, language: Compiled, manifest: string): string[] {
   const sources = readSources(folder, language);
-  return [...lackingIn(sources, language), ...missingRequirements(sources, language, kindsOf(manifest))];
+  return [
+    ...lackingIn(sources, language),
+    ...(language === 'go' ? withoutZones(sources) : []),
+    ...missingRequirements(sources, language, kindsOf(manifest)),
+  ];
 }
 
 /** Kinds of the requirements in a manifest, as JSON; all kinds for one that is refused elsewhere. */

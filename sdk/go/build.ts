@@ -22,12 +22,28 @@ const WANTED = [1, 24] as const;
 const hasText = (error: unknown): error is { stderr: string } =>
   typeof error === 'object' && error !== null && 'stderr' in error && typeof error.stderr === 'string';
 
+/** Words of the toolchain that do not say what to do, and words that do. */
+const MEANING: ReadonlyArray<[words: RegExp, meaning: string]> = [
+  [
+    /^.*function main is undeclared in the main package$/,
+    'package main has no function main: add func main() {}, which Go asks for and nothing calls',
+  ],
+  [
+    /^-buildmode=c-shared requires exactly one main package$/,
+    'the files of a plugin begin with "package main"; those of this folder do not',
+  ],
+  [
+    /^(.*(?:package pluginhost is not in std|missing go\.sum entry for module providing package pluginhost|no required module provides package pluginhost).*)$/,
+    '$1\n    the kit lies in the folder kit: go.mod needs the lines "require pluginhost v0.0.0" and "replace pluginhost => ./kit"',
+  ],
+];
+
 /** What the compiler says, without the lines that name packages. */
 const mistakes = (text: string): string =>
   text
     .split('\n')
-    .filter(line => line !== '' && !line.startsWith('#'))
-    .map(line => line.replace(/^\.\//, ''))
+    .filter(line => line !== '' && !/^(?:#|\tgo get )/.test(line))
+    .map(line => MEANING.reduce((said, [words, meaning]) => said.replace(words, meaning), line.replace(/^\.\//, '')))
     .join('\n');
 
 /**
@@ -107,6 +123,10 @@ export async function buildPlugin(input: string): Promise<{ module: Uint8Array; 
     }).catch((error: unknown) => {
       throw new Error(hasText(error) && error.stderr !== '' ? mistakes(error.stderr) : messageOf(error));
     });
+    if (!fs.existsSync(out))
+      throw new OperatorError(
+        'go build ended well and wrote no module: is the "go" of the PATH the one from https://go.dev/dl?',
+      );
     const built = fs.readFileSync(out);
     const own = fs.readdirSync(source, { recursive: true, encoding: 'utf8' }).filter(file => file.endsWith('.go'));
     const manifest = await describeModule(

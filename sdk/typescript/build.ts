@@ -68,10 +68,22 @@ type Bundle = { code: string; map: SourceMapPayload; warnings: string[] };
 
 type Message = { text: string; location: { file: string; line: number; column: number; lineText: string } | null };
 
-const lineOf = ({ location, text }: Message): string =>
-  location === null
-    ? text
-    : `${location.file}:${location.line}:${location.column + 1}: ${text}\n    ${location.lineText.trim()}`;
+/** Words of the bundler that say nothing to an author of a plugin, and what they mean. */
+const MEANING: ReadonlyArray<[words: RegExp, meaning: string]> = [
+  [/^Top-level await is .*/, 'the top level of a plugin cannot wait: move what waits into a handler'],
+  [/^No matching export in ".*" for import "(.+)"$/, 'there is no "$1" in what is imported here'],
+  [/^(Could not resolve "([^./][^"]*)")$/, '$1: run npm install $2 in the folder of the plugin'],
+];
+
+const meaningOf = (text: string): string =>
+  MEANING.reduce((said, [words, meaning]) => said.replace(words, meaning), text);
+
+function lineOf({ location, text }: Message): string {
+  if (location === null) return meaningOf(text);
+  const shown = location.lineText.trim();
+  const place = `${location.file}:${location.line}:${location.column + 1}`;
+  return `${place}: ${meaningOf(text)}${shown === '' ? '' : `\n    ${shown}`}`;
+}
 
 /** The package a file belongs to; the innermost of nested ones. */
 const packageOf = (file: string): string | undefined =>
@@ -89,7 +101,7 @@ function mistakesOf(errors: readonly Message[]): string[] {
   });
   const packages = [...lacking].map(
     ([name, modules]) =>
-      `the package "${name}" needs modules of Node (${[...modules].join(', ')}), which a plugin does not have: use what the kit gives (ctx.HTTPRequest, ctx.FileRead), or another package`,
+      `the package "${name}" needs modules of Node (${[...modules].join(', ')}), which a plugin does not have: use what a plugin has (ctx.HTTPRequest, ctx.FileRead, crypto), or another package`,
   );
   return [...own.map(lineOf), ...packages];
 }
@@ -131,8 +143,11 @@ async function bundle(input: string, root: string): Promise<Bundle> {
       format: 'iife',
       target: 'es2023',
       platform: 'neutral',
-      mainFields: ['module', 'main'],
-      conditions: ['import'],
+      // Of a package with files of its own for Node, those for a browser: a plugin has `crypto`, and neither Buffer nor node:crypto.
+      mainFields: ['browser', 'module', 'main'],
+      conditions: ['import', 'worker', 'browser'],
+      // Libraries ask for it at their top level.
+      define: { 'process.env.NODE_ENV': '"production"' },
       sourcemap: 'external',
       sourcesContent: false,
       keepNames: true,

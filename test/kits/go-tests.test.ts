@@ -129,6 +129,32 @@ func outside() ([]byte, error) {
   t.match(out, /^warning: outside\.go:12:12: exec\.Command does not work in a plugin: a plugin starts no programs$/m);
   t.match(out, /^warning: outside\.go:15:9: os\.ReadFile does not work in a plugin: .*embed/m);
   t.notMatch(out, /os\.(Open|Create)/);
+
+  const zones =
+    'package main\n\nimport (\n\t"net/http"\n\t"time"\n)\n\nfunc outside() {\n\t_, _ = time.LoadLocation("Europe/Berlin")\n\t_, _ = (&http.Client{}).Get("x")\n}\n';
+  fs.writeFileSync(path.join(folder, 'outside.go'), zones);
+  const named = await run(['build', folder]);
+  t.match(named.out, /^warning: outside\.go:9:9: time\.LoadLocation fails: import _ "time\/tzdata" brings the zones/m);
+  t.match(
+    named.out,
+    /^warning: outside\.go:10:10: &http\.Client\{ does not work in a plugin: .*use ctx\.HTTPRequest$/m,
+  );
+  fs.writeFileSync(path.join(folder, 'outside.go'), zones.replace('"time"', '"time"\n\t_ "time/tzdata"'));
+  t.notMatch((await run(['build', folder])).out, /LoadLocation/);
+  fs.rmSync(path.join(folder, 'outside.go'));
+
+  const main = path.join(folder, 'main.go');
+  const sourceOfMain = fs.readFileSync(main, 'utf8');
+  fs.writeFileSync(main, sourceOfMain.replace('func main() {}', ''));
+  t.match(await run(['build', folder]), { code: 3, err: /package main has no function main: add func main\(\) \{\}/ });
+  const tests = path.join(folder, 'plugin_test.go');
+  fs.rmSync(tests);
+  fs.writeFileSync(main, sourceOfMain.replace('package main', 'package hello'));
+  t.match(await run(['build', folder]), { code: 3, err: /the files of a plugin begin with "package main"/ });
+  fs.writeFileSync(main, sourceOfMain);
+  const modules = path.join(folder, 'go.mod');
+  fs.writeFileSync(modules, fs.readFileSync(modules, 'utf8').replace(/^replace.*$/m, ''));
+  t.match(await run(['build', folder]), { code: 3, err: /go\.mod needs the lines .*"replace pluginhost => \.\/kit"/ });
 });
 
 t.test('a build names the packages that connect to other hosts by themselves', { skip: noGo ?? false }, async t => {

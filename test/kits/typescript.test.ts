@@ -83,6 +83,18 @@ const MISTAKES: Record<string, { files: Record<string, string>; says: RegExp }> 
     files: { 'index.ts': `document.title = 'Menu';\n${plugin('() => {}')}` },
     says: /^the top level failed: ReferenceError: .*document.* \(a plugin does not run in a browser; .*\)\n +at index\.ts:1:/,
   },
+  'a top level that waits': {
+    files: { 'index.ts': `await null;\n${plugin('() => {}')}` },
+    says: /^index\.ts:1:\d+: the top level of a plugin cannot wait: move what waits into a handler/,
+  },
+  'a name the kit does not have': {
+    files: { 'index.ts': `import { Nope } from '@plugin-host/sdk';\n${plugin('() => void Nope')}` },
+    says: /^index\.ts:1:\d+: there is no "Nope" in what is imported here/,
+  },
+  'a package that is not installed': {
+    files: { 'index.ts': `import _ from 'no-such-library';\n${plugin('() => void _')}` },
+    says: /^index\.ts:1:\d+: Could not resolve "no-such-library": run npm install no-such-library in the folder of the plugin/,
+  },
   'a wrong path and an unknown id': {
     files: { 'index.ts': plugin('() => {}').replace("'/go'", "'go'").replace("'small'", "'Small One'") },
     says: /^manifest \/id: .*\ntrigger "go", path: .*; a path like \/profile/,
@@ -124,6 +136,21 @@ t.test('a package that asks whether there is a module of Node works without it',
   const host = new TestHost(module, {});
   t.teardown(() => host.close());
   t.match((await host.http('GET /go', {})).text, /^"\\"crypto\\" is a module of Node; a plugin has the language/);
+});
+
+t.test('of a package with files for Node and for a browser, those for a browser are taken', async t => {
+  const index = `import { id } from 'library';\n${plugin('ctx => ctx.JSON(200, id())')}`;
+  const entry = withPackage(t, index, "import { randomUUID } from 'node:crypto';\nexport const id = randomUUID;\n");
+  const library = path.join(path.dirname(entry), 'node_modules/library');
+  fs.writeFileSync(
+    path.join(library, 'browser.js'),
+    'export const id = () => [process.env.NODE_ENV, crypto.randomUUID().length];\n',
+  );
+  const exports = { '.': { node: './index.js', browser: './browser.js', default: './index.js' } };
+  fs.writeFileSync(path.join(library, 'package.json'), JSON.stringify({ name: 'library', exports }));
+  const host = new TestHost((await buildPlugin(entry)).module, {});
+  t.teardown(() => host.close());
+  t.same((await host.http('GET /go', {})).json, ['production', 36]);
 });
 
 t.test('what a package needs of Node is one mistake, with what to do', async t => {
@@ -215,7 +242,11 @@ t.test("what goes wrong in a handler stands in the record with the author's line
     waits: ['() => new Promise<void>(() => {})', /^the handler waits for a promise that nothing will settle$/],
     recurs: [
       '() => { const f = (n: number): number => f(n + 1) + 1; f(0); }',
-      /^RangeError: Maximum call stack size exceeded\n.*index\.ts:4:/,
+      /^RangeError: Maximum call stack size exceeded\n +at f \(index\.ts:4:\d+\), \d\d times$/,
+    ],
+    counts: [
+      'ctx => ctx.JSON(200, Number.MAX_SAFE_INTEGER + (2n as never))',
+      /^TypeError: .*BigInt.* \(ids, and whole numbers beyond 2\^53 in JSON, are a bigint: .*\)\n.*index\.ts:4:/,
     ],
     text: ['() => { throw "no error"; }', /^no error was thrown$/],
     causes: [

@@ -2,8 +2,11 @@
 
 declare const console: Readonly<Record<'debug' | 'log' | 'info' | 'warn' | 'error', (...values: unknown[]) => void>>;
 declare const crypto: { getRandomValues<T extends ArrayBufferView>(into: T): T; randomUUID(): string };
-declare function setTimeout(run: (...args: unknown[]) => void, milliseconds?: number, ...args: unknown[]): number;
-declare function setInterval(run: (...args: unknown[]) => void, milliseconds?: number, ...args: unknown[]): number;
+/** @param run also the function a new promise is ended with: `new Promise<void>(done => setTimeout(done, 100))` */
+declare function setTimeout(run: (_: undefined) => void, milliseconds?: number): number;
+declare function setTimeout<A extends unknown[]>(run: (...args: A) => void, milliseconds: number, ...args: A): number;
+declare function setInterval(run: (_: undefined) => void, milliseconds?: number): number;
+declare function setInterval<A extends unknown[]>(run: (...args: A) => void, milliseconds: number, ...args: A): number;
 declare function clearTimeout(id: number | undefined): void;
 declare function clearInterval(id: number | undefined): void;
 declare function queueMicrotask(run: () => void): void;

@@ -64,15 +64,23 @@ function sourceOf(line: number, column: number): string | null {
   return found === undefined || source === undefined ? null : `${source}:${found.line + 1}:${found.sourceColumn + 1}`;
 }
 
+/** Lines of which several that are the same follow each other, as in a function that calls itself, are counted. */
+function withCounts(lines: readonly string[]): string[] {
+  const counted: string[] = [];
+  for (let from = 0, to = 0; from < lines.length; from = to) {
+    while (lines[to] === lines[from] && to < lines.length) to++;
+    counted.push(to - from < 3 ? lines.slice(from, to).join('\n') : `${lines[from]}, ${to - from} times`);
+  }
+  return counted;
+}
+
 /** A stack of the engine with the author's files and lines; frames of the engine and of the kit are left out. */
 export function authorStack(stack: string): string {
-  return stack
-    .split('\n')
-    .flatMap(frame => {
-      const [place = '', line, column] = FRAME.exec(frame) ?? [];
-      if (place === '') return [];
-      const source = sourceOf(Number(line), Number(column));
-      return source === null ? [] : [frame.replace(place, source)];
-    })
-    .join('\n');
+  const frames = stack.split('\n').flatMap(frame => {
+    const [place = '', line, column] = FRAME.exec(frame) ?? [];
+    if (place === '') return [];
+    const source = sourceOf(Number(line), Number(column));
+    return source === null ? [] : [frame.replace(place, source)];
+  });
+  return withCounts(frames).join('\n');
 }
