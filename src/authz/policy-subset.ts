@@ -126,6 +126,12 @@ function literalError(node: ASTNode, refuse: (message: string) => PolicyError): 
   return refuse('unsigned numbers are not supported; write whole numbers without u');
 }
 
+/** An attribute that is written without its object. */
+function ofObject(name: string): string {
+  const [found] = Object.entries(OBJECTS).filter(([, attributes]) => Object.hasOwn(attributes, name));
+  return found === undefined ? '' : `; did you mean "${found[0]}.${name}"?`;
+}
+
 /** The mistake in a name: it must be an attribute of an object, or the name of an element. */
 function nameError(node: ASTNode, { names, parent }: Place): PolicyError | null {
   if (node.op !== 'id') return null;
@@ -133,7 +139,7 @@ function nameError(node: ASTNode, { names, parent }: Place): PolicyError | null 
   if (names.includes(name)) return null;
   if (OBJECTS[name] === undefined || !Object.hasOwn(OBJECTS, name))
     return new PolicyError(
-      `Unknown variable: ${name}${didYouMean(name, [...Object.keys(OBJECTS), ...names])}`,
+      `Unknown variable: ${name}${ofObject(name) || didYouMean(name, [...Object.keys(OBJECTS), ...names])}`,
       ...rangeOf(node),
     );
   const known = Object.keys(OBJECTS[name]);

@@ -145,7 +145,10 @@ export const manifest = z.object({
   abi: z.int().min(1).describe('Version of the protocol whose functions the module imports').default(ABI_UNSTATED),
   id: z
     .string()
-    .regex(/^[a-z0-9][a-z0-9_-]{0,63}$/, 'lower-case letters, digits, _ and -, at most 64')
+    .regex(
+      /^[a-z0-9][a-z0-9_-]{0,63}$/,
+      'must have lower-case letters, digits, _ and -, at most 64, and begin with a letter or digit',
+    )
     .describe('Id of the plugin, used in addresses, permissions and scopes'),
   name: z.string().min(1).max(200).describe('Name that people read'),
   version: z.string().min(1).max(64).describe('Version of the plugin, like 1.0.0'),

@@ -121,6 +121,7 @@ t.test('all mistakes are reported at once, each with its position, and unknown n
     'g == 1: no such overload: string == int',
     'other: Unknown variable: other',
   ]);
+  t.same(mistakesOf('locale == "ru"'), ['locale: Unknown variable: locale; did you mean "user.locale"?']);
   t.equal(mistakesOf(Array(30).fill('user.x == 1').join(' || ')).length, 20, 'twenty at most');
 });
 

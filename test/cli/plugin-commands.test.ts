@@ -74,7 +74,10 @@ t.test('disable, enable, a second version and the way back', async t => {
     code: 0,
     out: 'greeter 2.0.0 is installed and enabled\ntrigger greet: for users\n',
   });
-  t.match(await run(['rollback', 'greeter', first]), { code: 0, out: 'greeter is 1.0.0 again\n' });
+  t.match(await run(['rollback', 'greeter', first]), {
+    code: 0,
+    out: 'greeter is 1.0.0 again, with the configuration it had then\n',
+  });
 });
 
 t.test('upload and install say who may call, and what the author suggests instead', async t => {
@@ -92,7 +95,10 @@ t.test('upload and install say who may call, and what the author suggests instea
     out,
     /trigger book: GET \S+, for users\n {2}its author suggests: for users, with the policy has_role\("tutor"\) \(Tutors book\)\n/,
   );
-  t.match(out, /command \/hours\ninstall it: plugin-host plugin install suggests \w+ --accept-suggested-access\n$/);
+  t.match(
+    out,
+    /command \/hours\nas suggested, everyone may call \S+\/suggests\/s: confirm that with --accept-public\ninstall it: plugin-host plugin install suggests \w+ --accept-suggested-access\n$/,
+  );
   const key = /plugin install suggests (\w+)/.exec(out)?.[1] ?? '';
   const refused = await run(['install', 'suggests', key, '--accept-suggested-access']);
   t.match(refused, { code: 1, err: /Add --accept-public to confirm/ });
@@ -127,16 +133,33 @@ t.test('upload prints a command that can succeed, and a refusal names the option
   const config = path.join(directory, 'fields.json');
   fs.writeFileSync(config, '{"room": "B12"}');
   t.match(await run(['install', 'fields', key, '--config-file', config]), { code: 0 });
+  t.match(await run(['rollback', 'fields', '1.0.0']), { code: 1, err: /fields 1\.0\.0 is what is installed; / });
+  await run(['upload', file]);
+  t.match(await run(['install', 'fields', '1.0.0']), { code: 0 }, 'one that was uploaded twice is one');
+  const other = watPlugin({
+    ...{ id: 'fields', version: '1.5.0', triggers: [], handle: '(i32.const 0)' },
+    requirements: [{ kind: 'kv', config: [field, { ...field, name: 'floor', description: 'Which floor' }] }],
+  });
+  fs.writeFileSync(file, other);
+  t.match(
+    (await run(['upload', file])).out,
+    /\nit needs the value floor: Which floor\nwrite its values as JSON, \{"floor":"\.\.\."\}, into/,
+    'what is there stays',
+  );
   written('2.0.0', ['kv', 'notify']);
   const next = (await run(['upload', file])).out;
   t.match(next, /\ninstall it: plugin-host plugin install fields \w+ --accept-permissions\n$/);
   const refused = await run(['install', 'fields', '2.0.0']);
   t.match(refused, { code: 1, err: /permissions the installed one does not have \(--accept-permissions\): notify/ });
   t.match(await run(['install', 'fields', '2.0.0', '--accept-permissions']), { code: 0 });
-  written('1.0.0', ['kv']);
+  written('1.0.0', ['kv', 'events']);
   t.notMatch((await run(['upload', file])).out, /what is installed already/);
-  t.match(await run(['install', 'fields', '1.0.0']), { code: 1, err: /2 uploads of fields have the version 1\.0\.0/ });
-  t.match(await run(['rollback', 'fields', '1.0.0']), { code: 0, out: 'fields is 1.0.0 again\n' }, 'the one there was');
+  t.match(await run(['install', 'fields', '1.0.0']), { code: 1, err: /3 uploads of fields have the version 1\.0\.0/ });
+  t.match(
+    await run(['rollback', 'fields', '1.0.0']),
+    { code: 0, out: 'fields is 1.0.0 again, with the configuration it had then\n' },
+    'the one there was',
+  );
 });
 
 t.test('what cannot be done ends with 1 and one line that says why', async t => {

@@ -34,7 +34,7 @@ t.test('triggers are listed with what their author suggests, and set in one step
   });
   t.match(await run('trigger', 'set', 'greeter', 'greet', '--suggested', '--service-keys', 'off'), {
     code: 0,
-    out: /^greeter greet: user\n/,
+    out: /^greeter greet: for users, with the policy has_role\("dean"\)\n/,
   });
   t.match((await json('trigger', 'list', 'greeter')).items, [
     { allow_service_key: false, policy_expression: 'has_role("dean")', suggested: { service_keys: true } },
@@ -51,7 +51,7 @@ t.test('triggers are listed with what their author suggests, and set in one step
   );
   t.match(await run('trigger', 'set', 'greeter', 'wave', '--users', 'off', '--accept-public'), {
     code: 0,
-    out: 'greeter wave: public\n',
+    out: 'greeter wave: for every caller, without a login\n',
   });
   t.match(await run('trigger', 'set', 'greeter', 'wave', '--users', 'maybe'), {
     code: 2,
@@ -181,7 +181,10 @@ t.test('versions are listed, named as their author wrote them, and uninstalled o
     ),
   );
   t.match(await run('plugin', 'install', 'greeter', '2.0.0'), { code: 0, out: /^greeter 2\.0\.0 is installed/ });
-  t.match(await run('plugin', 'rollback', 'greeter', '1.0.0'), { code: 0, out: 'greeter is 1.0.0 again\n' });
+  t.match(await run('plugin', 'rollback', 'greeter', '1.0.0'), {
+    code: 0,
+    out: 'greeter is 1.0.0 again, with the configuration it had then\n',
+  });
   t.match(await run('plugin', 'install', 'greeter', '3.0.0'), {
     code: 1,
     err: /greeter has no uploaded version 3\.0\.0: it has 2\.0\.0, 1\.0\.0/,

@@ -133,6 +133,17 @@ export async function listPolicies(r: Remote, id: string): Promise<string> {
   return shown(r.json, { triggers: triggers.items, commands: commands.items }, text);
 }
 
+/** Calls of the API in what would change a decision, and the commands that make them. */
+const COMMANDS: ReadonlyArray<[call: RegExp, command: string]> = [
+  [/ \(POST \/api\/admin\/policies\/try shows every part\)/, ' (plugin-host role give)'],
+  [/PUT \/api\/admin\/plugins\/(\S+)\/(trigger|command)s\/([^\s/]+)(?:\/\w+)?/, 'plugin-host $2 set $1 $3'],
+  [/POST \/api\/admin\/plugins\/([^\s/]+)\/enable/, 'plugin-host plugin enable $1'],
+  [/PUT \/api\/admin\/users\/(\d+)\/roles\/\w+\/(\S+?)(?=,|$)/, 'plugin-host role give user:$1 $2'],
+];
+
+const asCommands = (text: string): string =>
+  COMMANDS.reduce((said, [call, command]) => said.replace(call, command), text);
+
 export type ExplainFlags = RemoteFlags & { trigger?: string; command?: string };
 
 /** `policy explain`. @returns what to print: why a user may or may not */
@@ -149,7 +160,7 @@ export async function explainAccess(r: Remote, plugin: string, user: string, fla
       ['HOLDS', s => mark(s.holds)],
       ['DETAIL', s => s.detail],
     ]),
-    ...answer.to_change.map(change => `to change it: ${change}`),
+    ...answer.to_change.map(change => `to change it: ${asCommands(change)}`),
   ];
   return shown(r.json, answer, lines.join('\n'));
 }

@@ -22,13 +22,15 @@ export function headersOf({ bearer, data, header }: Pick<CallFlags, 'bearer' | '
   return headers;
 }
 
-const logsOf = (id: string): string => `\nwhy it failed, and what it wrote: plugin-host plugin logs ${id} --limit 1`;
+const recordOf = (id: string, requestId: string): string =>
+  `\nwhy it failed, and what it wrote: plugin-host executions show ${id} ${requestId}`;
 /** What to do next, by the status. */
-const HELP: Readonly<Record<number, (id: string) => string>> = {
+const HELP: Readonly<Record<number, (id: string, requestId: string) => string>> = {
   401: () =>
     '\na user makes a token at /account/ of the service, an administrator makes service keys; --bearer sends either',
-  502: logsOf,
-  504: logsOf,
+  404: () => '\nplugin-host plugin list shows what is installed and enabled',
+  502: recordOf,
+  504: recordOf,
 };
 
 /**
@@ -54,8 +56,9 @@ export async function callPlugin(url: string, id: string, path: string, flags: C
   });
   const body = await answer.text();
   const facts = { status: answer.status, headers: Object.fromEntries(answer.headers), body };
-  const help = HELP[answer.status]?.(id) ?? '';
-  const line = `${answer.status} (request ${answer.headers.get('x-request-id') ?? '-'})`;
+  const requestId = answer.headers.get('x-request-id') ?? '-';
+  const help = HELP[answer.status]?.(id, requestId) ?? '';
+  const line = `${answer.status} (request ${requestId})`;
   const text = flags.json === true ? jsonText(facts) : answer.ok ? body : `${line}\n${body}${help}`;
   return { text, exitCode: answer.status < 400 ? 0 : 1 };
 }

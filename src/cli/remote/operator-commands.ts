@@ -54,13 +54,15 @@ export function page<T>(answer: { items: readonly T[]; next_cursor?: string | nu
 }
 
 /** The members of one thing, a line each; what is an object is shown as JSON. */
-export function members(value: Readonly<Record<string, unknown>>): string {
-  const rows = Object.entries(value).map(([name, member]) => [
-    name,
-    typeof member === 'string' ? member : JSON.stringify(member),
-  ]);
-  return table(rows);
-}
+export const members = (value: Readonly<Record<string, unknown>>): string => table(rowsOf(value, ''));
+
+/** A row for each member; those of an object follow its name and a dot. */
+const rowsOf = (value: object, before: string): string[][] =>
+  Object.entries(value).flatMap(([name, member]: [string, unknown]) => {
+    if (typeof member === 'object' && member !== null && !Array.isArray(member))
+      return rowsOf(member, `${before}${name}.`);
+    return [[`${before}${name}`, typeof member === 'string' ? member : member === null ? '-' : JSON.stringify(member)]];
+  });
 
 /** One of the words an option takes. @throws UsageError that names them */
 export function choiceOf<T extends string>(
@@ -172,8 +174,8 @@ async function executionOf(r: Remote, id: string, text: string): Promise<number>
 export async function showExecution(r: Remote, id: string, execution: string): Promise<string> {
   const params = { path: { id, execution: await executionOf(r, id, execution) } };
   const answer = await ask(() => r.host.GET('/api/admin/plugins/{id}/executions/{execution}', { params }));
-  const { log, ...rest } = answer;
-  const lines = log.map(l => `${l.level.padEnd(5)} ${l.text}`);
+  const { failure, log, ...rest } = answer;
+  const lines = [...log.map(l => `${l.level.padEnd(5)} ${l.text}`), ...(failure === null ? [] : [failure])];
   return shown(r.json, answer, [members(rest), ...(lines.length === 0 ? [] : ['', ...lines])].join('\n'));
 }
 

@@ -63,14 +63,31 @@ type Installable = {
   }>;
 };
 
+/** Values and databases that what is installed has; they stay with an upgrade. */
+type Kept = { values: readonly string[]; databases: readonly string[] };
+
+/** @returns null for a key that may not read it */
+async function keptOf({ host }: Remote, id: string): Promise<Kept | null> {
+  try {
+    const { config, requirements } = await ask(() => host.GET('/api/admin/plugins/{id}', { params: { path: { id } } }));
+    const databases = requirements.flatMap(r => (r.kind === 'sql' ? [r.name ?? 'default'] : []));
+    return { values: config.filter(f => f.is_set).map(f => f.name), databases };
+  } catch (error) {
+    if (error instanceof OperatorError) return null;
+    throw error;
+  }
+}
+
+/** Whether the author suggests access for new triggers, and which of them would be public. */
+type Suggested = { suggests: boolean; publicOnes: readonly string[] };
+
 /** How it is installed, with what the installation will ask for. */
-function installLines(uploaded: Installable, suggests: boolean): string[] {
+function installLines(uploaded: Installable, { suggests, publicOnes }: Suggested, kept: Kept | null): string[] {
   const { id, installed_version, new_permissions, requirements, wasm_key } = uploaded;
   const isFirst = installed_version === null;
-  // An upgrade keeps the values that are there.
-  const asked = isFirst ? requirements : [];
-  const required = asked.flatMap(r => r.config).filter(field => field.required);
-  const databases = asked.filter(r => r.kind === 'sql');
+  const asked = kept === null ? [] : requirements;
+  const required = asked.flatMap(r => r.config).filter(f => f.required && !kept?.values.includes(f.name));
+  const databases = asked.filter(r => r.kind === 'sql' && !kept?.databases.includes(r.name ?? 'default'));
   const hasConfig = required.length + databases.length > 0;
   const example = JSON.stringify({
     ...Object.fromEntries(required.map(({ name }) => [name, '...'])),
@@ -88,12 +105,14 @@ function installLines(uploaded: Installable, suggests: boolean): string[] {
     ...required.map(({ description, name }) => `it needs the value ${name}: ${description}`),
     ...databases.map(({ description, name }) => `it needs the database ${name ?? 'default'}: ${description}`),
     ...(hasConfig ? [`write its values as JSON, ${example}, into a file, here config.json`] : []),
+    ...publicOnes.map(url => `as suggested, everyone may call ${url}: confirm that with --accept-public`),
     `install it: ${command.join(' ')}`,
   ];
 }
 
 /** `plugin upload FILE`. @returns what to print: the key to install it by, and what it asks for */
-export async function uploadPlugin({ host, json }: Remote, file: string, frontend?: string): Promise<string> {
+export async function uploadPlugin(remote: Remote, file: string, frontend?: string): Promise<string> {
+  const { host, json } = remote;
   const form = new FormData();
   form.append('file', readFile(file), path.basename(file));
   if (frontend !== undefined) form.append('frontend', readFile(frontend), path.basename(frontend));
@@ -102,7 +121,12 @@ export async function uploadPlugin({ host, json }: Remote, file: string, fronten
   );
   const { access, id, installed_version, is_installed, new_permissions, permissions, version } = uploaded;
   const stays = installed_version === null ? 'nothing is installed yet' : `${installed_version} stays installed`;
-  const suggests = access.some(a => a.new && a.suggested !== null);
+  const added = access.filter(a => a.new);
+  const suggested = {
+    suggests: added.some(a => a.suggested !== null),
+    publicOnes: added.filter(a => a.suggested?.effective_access === 'public').map(a => a.url),
+  };
+  const kept = installed_version === null ? { values: [], databases: [] } : await keptOf(remote, id);
   const lines = [
     `${id} ${version} is uploaded; ${is_installed ? 'it is what is installed already' : stays}`,
     ...signatureLines(uploaded.signature),
@@ -116,7 +140,7 @@ export async function uploadPlugin({ host, json }: Remote, file: string, fronten
     ...(!is_installed && version === installed_version
       ? [`${version} is also the number of what is installed: raise it, so that the two can be told apart`]
       : []),
-    ...(is_installed ? [] : installLines(uploaded, suggests)),
+    ...(is_installed ? [] : installLines(uploaded, suggested, kept)),
   ];
   return shown(json, uploaded, lines.join('\n'));
 }
@@ -130,10 +154,10 @@ const WHO: Readonly<Partial<Record<EffectiveAccess, string>>> = {
 };
 
 /** Who may call, in words: of the words of the API, the one that is left has a policy that is asked for no caller. */
-const accessText = (effective: EffectiveAccess, policy: string): string =>
+export const accessText = (effective: EffectiveAccess, policy: string): string =>
   `${WHO[effective] ?? 'for no caller: neither users nor service keys are let in'}${policy === '' ? '' : `, with ${policy}`}`;
 
-const policyText = (expression: string): string => (expression === '' ? '' : `the policy ${expression}`);
+export const policyText = (expression: string): string => (expression === '' ? '' : `the policy ${expression}`);
 
 type Suggestion = {
   effective_access: EffectiveAccess;
@@ -176,7 +200,9 @@ export function configOf(file: string | undefined): Record<string, unknown> | un
     if (!(error instanceof SyntaxError)) throw new OperatorError(`${file} cannot be read: ${fileProblem(error)}`);
     // The message of the parser quotes the file, which may hold secrets.
     const where = /at position \d+.*$/.exec(error.message)?.[0] ?? '';
-    throw new OperatorError(`${file} is not JSON that can be read${where === '' ? '' : `: ${where}`}`);
+    throw new OperatorError(
+      `${file} is not JSON that can be read${where === '' ? ': write an object like {"field": "value"}' : `: ${where}`}`,
+    );
   }
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value };
   throw new OperatorError(`${file} must hold a JSON object with the configuration of the plugin`);
@@ -205,6 +231,11 @@ export async function listVersions(r: Remote, id: string): Promise<string> {
   return shown(r.json, { items }, text);
 }
 
+type Upload = { sha256: string; frontend: { sha256?: string; files: number } | null };
+
+const isSameUpload = (a: Upload, b: Upload): boolean =>
+  a.sha256 === b.sha256 && JSON.stringify(a.frontend) === JSON.stringify(b.frontend);
+
 /** As the upload makes them; no version is written so. */
 const WASM_KEY = /^[0-9a-f]{32}$/;
 
@@ -219,17 +250,21 @@ async function wasmKeyOf(r: Remote, id: string, text: string, wasInstalled = fal
   const versions = await versionsOf(r, id);
   const all = versions.filter(v => v.version === text);
   const once = wasInstalled ? all.filter(v => v.installed_at !== null && !v.installed) : all;
+  if (wasInstalled && once.length === 0 && all.some(v => v.installed))
+    throw new OperatorError(`${id} ${text} is what is installed; plugin-host plugin versions ${id} lists what was`);
   const found = once.length > 0 ? once : all;
+  const [newest] = found;
+  // One that was uploaded again is the same.
+  if (newest !== undefined && found.every(v => isSameUpload(v, newest))) return newest.wasm_key;
   if (found.length > 1)
     throw new OperatorError(
       `${found.length} uploads of ${id} have the version ${text}: give the wasm_key of one, ${found.map(v => v.wasm_key).join(' or ')}`,
     );
-  const [only] = found;
-  if (only === undefined && versions.length > 0)
+  if (versions.length > 0)
     throw new OperatorError(
       `${id} has no uploaded version ${text}: it has ${[...new Set(versions.map(v => v.version))].join(', ')}`,
     );
-  return only?.wasm_key ?? text;
+  return text;
 }
 
 /** `plugin uninstall ID`. @returns what to print @throws OperatorError without --yes, saying what goes */
@@ -238,7 +273,7 @@ export async function uninstallPlugin(r: Remote, id: string, flags: RemoteFlags 
   if (flags.yes !== true) {
     const { state, version } = await ask(() => r.host.GET('/api/admin/plugins/{id}', { params }));
     throw new OperatorError(
-      `this uninstalls ${id} ${version ?? ''} (${state}) with its settings, keys and values; its versions are kept for a while. Say so with --yes`,
+      `this uninstalls ${id}${version === null ? '' : ` ${version}`} (${state}) with its settings, keys and values; its versions are kept for a while. Say so with --yes`,
     );
   }
   await send(() => r.host.DELETE('/api/admin/plugins/{id}', { params }));
@@ -278,7 +313,7 @@ export async function rollbackPlugin(
   const body = { wasm_key: await wasmKeyOf(remote, id, version, true), ...confirmed(flags) };
   const params = { path: { id } };
   const back = await ask(() => remote.host.POST('/api/admin/plugins/{id}/rollback', { params, body }), INSTALL_OPTIONS);
-  return shown(remote.json, back, `${id} is ${back.version} again`);
+  return shown(remote.json, back, `${id} is ${back.version} again, with the configuration it had then`);
 }
 
 /** `plugin enable ID`, `plugin disable ID`. @returns what to print */

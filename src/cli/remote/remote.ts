@@ -26,7 +26,12 @@ class ServiceRefusal extends OperatorError {
     const { code, errors, message, status } = refusal;
     const places = errors.map(e => `\n  ${e.pointer || '/'}: ${e.message}`).join('');
     const help = status === 401 ? '; plugin-host admin key makes a key, --token or PLUGIN_HOST_TOKEN gives it' : '';
-    const text = `${message}${errors.length > 1 ? places : ''}${help}`;
+    const [first] = errors;
+    // Of several places the message names the first.
+    const text =
+      first === undefined || errors.length === 1
+        ? `${message}${help}`
+        : `${message.replace(`: ${first.pointer} ${first.message}`, '')}${places}${help}`;
     super(
       Object.entries(options).reduce((t, [word, option]) => t.replaceAll(word, option), text),
       { cause: refusal },
@@ -52,6 +57,10 @@ export function remoteOf(address: ServiceAddress, token: string | undefined, jso
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url))
     throw new UsageError(
       `${JSON.stringify(url)} (${from}) is not an address: give one like http://127.0.0.1:8080 with --url`,
+    );
+  if (/^\/(?:api|admin|account)(?:\/|$)/.test(new URL(url).pathname))
+    throw new UsageError(
+      `${url} (${from}) is a path of a service: give the address alone, like ${new URL(url).origin}`,
     );
   if (key === '')
     throw new UsageError(

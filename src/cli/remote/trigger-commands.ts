@@ -1,6 +1,7 @@
 import { present } from '../../api/contract/query.ts';
 import { OperatorError, UsageError } from '../../base/errors.ts';
 import { page, short } from './operator-commands.ts';
+import { accessText, policyText } from './plugin-commands.ts';
 import { ask, type Options, type Remote, type RemoteFlags, shown } from './remote.ts';
 
 /** Settings of triggers and commands of a running service: who may call them, and by which policy. */
@@ -111,7 +112,7 @@ export async function setTrigger(r: Remote, id: string, name: string, flags: Tri
     SETTING_OPTIONS,
   );
   const lines = [
-    `${id} ${name}: ${set.effective_access}${recordText(set)}`,
+    `${id} ${name}: ${accessText(set.effective_access, policyText(set.policy_expression))}${recordText(set)}`,
     ...set.warnings.map(w => `warning: ${w.message}`),
   ];
   return shown(r.json, set, lines.join('\n'));
