@@ -37,7 +37,7 @@ for (const [language, fence, file] of [
       fs.mkdirSync(path.join(folder, path.dirname(file)), { recursive: true });
       fs.writeFileSync(path.join(folder, file), shownTest(fence));
       const tested = await run(['test', folder]);
-      t.match(tested, { code: 0, out: /pass 2\b|^ok\s+shown\s/m }, tested.out + tested.err);
+      t.match(tested, { code: 0, out: /pass 3\b|^ok\s+shown\s/m }, tested.out + tested.err);
     },
   );
 
