@@ -43,7 +43,8 @@ function parseJson<T>(json: string, what: string, shape: z.ZodType<T>): T {
   const parsed = shape.safeParse(value);
   if (parsed.success) return parsed.data;
   const [first] = fieldErrorsOf(parsed.error);
-  throw new Refusal(HOST_ERROR.invalid, `the ${what}: ${first?.pointer ?? ''} ${first?.message ?? 'is not valid'}`);
+  const where = first === undefined || first.pointer === '' ? '' : `${first.pointer} `;
+  throw new Refusal(HOST_ERROR.invalid, `the ${what}: ${where}${first?.message ?? 'is not valid'}`);
 }
 
 const MESSAGE_SHAPE = 'message, like {"text": "...", "files": [{"file": {"id": "..."}, "caption": "..."}]}';
