@@ -235,7 +235,10 @@ t.test('what a manifest has and the host does not know is a finding, with what w
 t.test('a refused manifest says what stands at the wrong place, and what would be right', async t => {
   const trigger = { name: 'run', type: 'http', path: '/run', methods: ['GET'] };
   const wrong: Array<[object, string]> = [
-    [{ id: 'Menu!' }, 'manifest /id: "Menu!": lower-case letters, digits, _ and -, at most 64'],
+    [
+      { id: 'Menu!' },
+      'manifest /id: "Menu!": must have lower-case letters, digits, _ and -, at most 64, and begin with a letter or digit',
+    ],
     [{ version: 2 }, 'manifest /version: 2: must be a string'],
     [{ version: null }, 'manifest /version: null: must be a string'],
     [{ name: undefined }, 'manifest /name: is missing; it must be a string'],

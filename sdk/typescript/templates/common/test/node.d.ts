@@ -2,6 +2,11 @@
  * What tests use of Node, for the editor. For all of Node run `npm install --save-dev @types/node`, name "node" in "types" of
  * tsconfig.json here, and delete this file.
  */
+declare const Buffer: {
+  from(value: string | Uint8Array, encoding?: string): Uint8Array & { toString(encoding?: string): string };
+  byteLength(text: string): number;
+};
+
 declare module 'node:test' {
   type TestContext = { readonly name: string; test: typeof test; diagnostic(text: string): void };
   type Run = (t: TestContext) => unknown;
