@@ -150,8 +150,8 @@ export const manifest = z.object({
       'must have lower-case letters, digits, _ and -, at most 64, and begin with a letter or digit',
     )
     .describe('Id of the plugin, used in addresses, permissions and scopes'),
-  name: z.string().min(1).max(200).describe('Name that people read'),
-  version: z.string().min(1).max(64).describe('Version of the plugin, like 1.0.0'),
+  name: z.string().min(1, 'must not be empty').max(200).describe('Name that people read'),
+  version: z.string().min(1, 'must not be empty').max(64).describe('Version of the plugin, like 1.0.0'),
   requirements: z.array(requirement).max(100).describe('What the plugin asks its host for').default([]),
   triggers: z.array(trigger).max(500).describe('HTTP endpoints and commands of messengers').default([]),
   start: z

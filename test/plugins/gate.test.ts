@@ -197,6 +197,14 @@ t.test('the gate refuses each dangerous module with its rule and a reason', asyn
   }
 });
 
+t.test('a file that is no module is named as what it is', t => {
+  const says = (bytes: Uint8Array): string => refusals(bytes)[0]?.message ?? '';
+  t.match(says(new Uint8Array(0)), /not a WebAssembly file: it is empty$/);
+  t.match(says(Buffer.from('PK\x03\x04 and more')), /it is a ZIP file; the pages of a plugin go along as a file/);
+  t.match(says(Buffer.from('<!doctype html>')), /it does not start with \\0asm$/);
+  t.end();
+});
+
 t.test('what a manifest has and the host does not know is a finding, with what was probably meant', async t => {
   const trigger = { name: 'run', type: 'http', path: '/run', methods: ['GET'], polcy: 'true' };
   const command = {
@@ -240,6 +248,7 @@ t.test('a refused manifest says what stands at the wrong place, and what would b
       'manifest /id: "Menu!": must have lower-case letters, digits, _ and -, at most 64, and begin with a letter or digit',
     ],
     [{ version: 2 }, 'manifest /version: 2: must be a string'],
+    [{ version: '' }, 'manifest /version: "": must not be empty'],
     [{ version: null }, 'manifest /version: null: must be a string'],
     [{ name: undefined }, 'manifest /name: is missing; it must be a string'],
     [

@@ -1,4 +1,4 @@
-import { Box, Card, Group, Radio, Stack, Text } from '@mantine/core';
+import { Box, Card, Code, Group, Radio, Stack, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { Schemas } from '../api/client.ts';
@@ -18,6 +18,16 @@ export function accessOf({ kind, role }: AccessChoice, upload: Upload) {
     accept_suggested_access: kind === 'suggested',
     triggers: Object.fromEntries(added.map(a => [a.trigger, settings])),
   };
+}
+
+/** New triggers that the author would open to fewer callers than all users. */
+const narrower = (upload: Upload): string[] =>
+  upload.access.flatMap(a => (a.new && (a.suggested?.policy ?? '') !== '' ? [a.trigger] : []));
+
+/** As its author suggests, where that opens less than the default and nothing to every caller. */
+export function firstChoice(upload: Upload): AccessChoice {
+  const opens = upload.access.some(a => a.new && a.suggested?.effective_access === 'public');
+  return { kind: !opens && narrower(upload).length > 0 ? 'suggested' : 'users', role: '' };
 }
 
 /** Who may call the triggers that are new: all users, those with a role, or whom the author suggests. */
@@ -46,6 +56,11 @@ export function InstallAccess(props: {
           </Text>
         )}
         <Radio value="users" label={t('install.accessUsers')} description={t('install.accessUsersAbout')} />
+        {value.kind === 'users' && narrower(upload).length > 0 && (
+          <Text size="sm" c="orange" ml={32} role="status">
+            {t('install.accessWider', { triggers: narrower(upload).join(', ') })}
+          </Text>
+        )}
         <div>
           <Radio value="role" label={t('install.accessRole')} description={t('install.accessRoleAbout')} />
           {value.kind === 'role' && (
@@ -82,6 +97,7 @@ function Suggestion({ suggested, trigger }: { trigger: string; suggested: Upload
         <Text size="sm" c="dimmed">
           {suggested?.reason}
         </Text>
+        {(suggested?.policy ?? '') !== '' && <Code style={{ overflowWrap: 'anywhere' }}>{suggested?.policy}</Code>}
       </Group>
     </Card>
   );

@@ -10,8 +10,8 @@ import { May } from '../app/may.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { ProblemAlert } from '../parts/problem.tsx';
 import { useLeaveQuestion } from '../parts/use-leave-question.ts';
-import { type AccessChoice, accessOf, InstallAccess } from './install-access.tsx';
-import { Section } from './review.tsx';
+import { type AccessChoice, accessOf, firstChoice, InstallAccess } from './install-access.tsx';
+import { permissionOf, Section } from './review.tsx';
 
 type Upload = Schemas['Upload'];
 type Values = {
@@ -65,6 +65,8 @@ function KnownForm(props: Props & { before: Schemas['Plugin'] | null; tag: strin
   const { t } = useTranslation();
   const queries = useQueryClient();
   const [error, setError] = useState<unknown>(null);
+  /** Values as they were read again, by field; null for one that is not shown. */
+  const [present, setPresent] = useState<ReadonlyMap<string, string | null>>(new Map());
   const isUpgrade = before !== null;
   const fields = upload.requirements.flatMap(r => r.config);
   const databases = upload.requirements.filter(r => r.kind === 'sql').map(r => r.name ?? 'default');
@@ -76,7 +78,7 @@ function KnownForm(props: Props & { before: Schemas['Plugin'] | null; tag: strin
     databases: Object.fromEntries(databases.map(d => [d, ''])),
     hosts: before?.network?.hosts ?? [],
     ranges: before?.network?.private ?? [],
-    access: { kind: 'users', role: '' },
+    access: firstChoice(upload),
     accepted: false,
   };
   const [initial] = useState(initialValues);
@@ -101,7 +103,14 @@ function KnownForm(props: Props & { before: Schemas['Plugin'] | null; tag: strin
   const readAgain = async (): Promise<void> => {
     form.setFieldValue('accepted', false);
     await queries.invalidateQueries({ queryKey: ['plugins', upload.id, 'review'] });
-    setTag(tagOf(await api.GET('/api/admin/plugins/{id}', { params: { path: { id: upload.id } } })));
+    const reply = await api.GET('/api/admin/plugins/{id}', { params: { path: { id: upload.id } } });
+    setTag(tagOf(reply));
+    setPresent(new Map(answered(reply).config.map(c => [c.name, c.value ?? null])));
+  };
+  /** The value another administrator has given a field since the form was opened. */
+  const changedTo = (name: string): string | null => {
+    const value = present.get(name) ?? null;
+    return value === (initial.config[name] ?? '') ? null : value;
   };
   const submit = form.onSubmit(async values => {
     setError(null);
@@ -131,7 +140,10 @@ function KnownForm(props: Props & { before: Schemas['Plugin'] | null; tag: strin
         {upload.new_permissions.length > 0 && (
           <Alert color="orange" title={t('install.newPermissions')}>
             <Text size="sm" mb="xs">
-              {upload.new_permissions.join(', ')}
+              {upload.requirements
+                .filter(r => upload.new_permissions.includes(permissionOf(r)))
+                .map(r => `${t(`permission.${r.kind}.title`)}${r.target === undefined ? '' : `: ${r.target}`}`)
+                .join(', ')}
             </Text>
             <Checkbox label={t('install.accept')} {...form.getInputProps('accepted', { type: 'checkbox' })} />
           </Alert>
@@ -142,7 +154,10 @@ function KnownForm(props: Props & { before: Schemas['Plugin'] | null; tag: strin
               {fields.map(f => {
                 const common = {
                   label: f.name,
-                  description: f.description,
+                  description:
+                    changedTo(f.name) === null
+                      ? f.description
+                      : `${f.description} ${t('install.changedTo', { value: changedTo(f.name) })}`,
                   required: f.required && !isSet(f.name),
                   placeholder: isSet(f.name) ? t('install.unchanged') : '',
                   autoComplete: 'off',

@@ -287,8 +287,23 @@ function PluginOverview({ plugin: p }: { plugin: Schemas['Plugin'] }) {
         </Section>
       )}
       {p.state !== 'uploaded' && <Activity plugin={p.id} />}
+      {p.state === 'uploaded' && (
+        <Alert color="blue" title={t('plugin.notInstalled')}>
+          <LinkButton
+            size="xs"
+            variant="light"
+            to="/admin/plugins/$id"
+            params={{ id: p.id }}
+            search={{ tab: 'versions' }}
+          >
+            {t('plugin.tab.versions')}
+          </LinkButton>
+        </Alert>
+      )}
       <Section title={t('plugin.mayDo')}>
-        {p.requirements.length === 0 ? (
+        {p.state === 'uploaded' ? (
+          <Text size="sm">{t('plugin.mayDoNothing')}</Text>
+        ) : p.requirements.length === 0 ? (
           <Text size="sm">{t('review.noPermissions')}</Text>
         ) : (
           <SimpleGrid cols={{ base: 1, sm: 2 }}>

@@ -1,7 +1,8 @@
-import { Alert, Badge, Card, Code, Group, SimpleGrid, Stack, Table, Text, Title } from '@mantine/core';
+import { Alert, Badge, Card, Code, Group, List, SimpleGrid, Stack, Table, Text, Title } from '@mantine/core';
 import { IconAlertTriangle, IconInfoCircle } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
 import { useTranslation } from 'react-i18next';
-import type { Schemas } from '../api/client.ts';
+import { answered, api, type Schemas } from '../api/client.ts';
 import { AccessBadge } from '../parts/access-badge.tsx';
 import { CopyText } from '../parts/copy.tsx';
 import { Findings } from '../parts/findings.tsx';
@@ -24,7 +25,8 @@ const RISK_COLOR = { low: 'teal', medium: 'yellow', high: 'orange' } as const;
 
 const CONFIRMED: ReadonlySet<string> = new Set(['frontend', 'html', 'policy']);
 
-const permissionOf = (r: Schemas['Requirement']): string =>
+/** What a requirement asks for, as permissions are called. */
+export const permissionOf = (r: Schemas['Requirement']): string =>
   r.kind === 'plugins:call' ? `plugins:call:${r.target ?? ''}` : r.kind;
 
 const SIGNED = { none: 'off', trusted: 'good', unknown: 'warn', wrong: 'bad' } as const;
@@ -90,6 +92,7 @@ export function Review({ upload }: { upload: Schemas['Upload'] }) {
           {t('review.sameAsInstalledAbout')}
         </Alert>
       )}
+      {upload.installed_version !== null && !upload.is_installed && <Replaced upload={upload} />}
       <Findings findings={upload.findings} />
       {widens.length > 0 && (
         <Alert color="orange" icon={<IconAlertTriangle aria-hidden />} title={t('widening.title')}>
@@ -181,6 +184,9 @@ export function Review({ upload }: { upload: Schemas['Upload'] }) {
                         <Text size="xs" mt={4}>
                           {a.suggested.reason}
                         </Text>
+                        {a.suggested.policy !== '' && (
+                          <Code style={{ overflowWrap: 'anywhere' }}>{a.suggested.policy}</Code>
+                        )}
                       </div>
                     )}
                   </Table.Td>
@@ -210,11 +216,56 @@ export function Review({ upload }: { upload: Schemas['Upload'] }) {
         </Table.ScrollContainer>
       </Section>
       {upload.notices.map(n => (
-        <Alert key={n.code} color="blue" icon={<IconInfoCircle aria-hidden />} title={t(`notice.${n.code}.title`)}>
+        <Alert
+          key={n.code}
+          color={n.code === 'frontend_trusted' ? 'orange' : 'blue'}
+          icon={n.code === 'frontend_trusted' ? <IconAlertTriangle aria-hidden /> : <IconInfoCircle aria-hidden />}
+          title={t(`notice.${n.code}.title`)}
+        >
           {t(`notice.${n.code}.text`)}
         </Alert>
       ))}
     </Stack>
+  );
+}
+
+/** Whether a version has the lower number, as far as both are numbers with dots. */
+function isLower(version: string, than: string): boolean {
+  const [a, b] = [version, than].map(v => (/^\d+(\.\d+)*$/.test(v) ? v.split('.').map(Number) : null));
+  if (a == null || b == null) return false;
+  const k = a.findIndex((part, at) => part !== (b[at] ?? 0));
+  return k < 0 ? a.length < b.length : (a[k] ?? 0) < (b[k] ?? 0);
+}
+
+/** What is lost, or may be a mistake, when the version takes the place of the one that is installed. */
+function Replaced({ upload }: { upload: Schemas['Upload'] }) {
+  const { t } = useTranslation();
+  const { data: installed } = useQuery({
+    queryKey: ['plugins', upload.id],
+    queryFn: async () => answered(await api.GET('/api/admin/plugins/{id}', { params: { path: { id: upload.id } } })),
+  });
+  if (installed === undefined) return null;
+  const name = (x: { type: string; name: string }): string => (x.type === 'messenger' ? `/${x.name}` : x.name);
+  const kept = new Set(upload.triggers.map(name));
+  const removed = installed.triggers.map(name).filter(x => !kept.has(x));
+  const version = installed.version ?? '';
+  const lines = [
+    ...(installed.name !== null && installed.name !== upload.name
+      ? [t('review.otherName', { before: installed.name, name: upload.name })]
+      : []),
+    ...(upload.version === version ? [t('review.sameNumber', { version })] : []),
+    ...(isLower(upload.version, version) ? [t('review.lower', { version })] : []),
+    ...(removed.length > 0 ? [t('review.removed', { triggers: removed.join(', ') })] : []),
+  ];
+  if (lines.length === 0) return null;
+  return (
+    <Alert color="orange" icon={<IconAlertTriangle aria-hidden />} title={t('review.replacedTitle')}>
+      <List size="sm">
+        {lines.map(line => (
+          <List.Item key={line}>{line}</List.Item>
+        ))}
+      </List>
+    </Alert>
   );
 }
 

@@ -69,14 +69,19 @@ function Uploaded(props: { id: string; wasmKey: string; step: (typeof STEPS)[num
         step === 'done' ? (
           <Installed id={id} />
         ) : step === 'settings' ? (
-          <May need="plugins:deploy" plugin={id}>
-            <InstallForm upload={upload} onBack={() => go('review')} onDone={() => go('done')} />
-          </May>
+          <Stack>
+            <Text fw={600}>
+              {upload.name} {upload.version}
+            </Text>
+            <May need="plugins:deploy" plugin={id}>
+              <InstallForm upload={upload} onBack={() => go('review')} onDone={() => go('done')} />
+            </May>
+          </Stack>
         ) : (
           <Stack>
             <Review upload={upload} />
             <DeliverFrontend upload={upload} />
-            <Group justify="flex-end">
+            <Group>
               <Button onClick={() => go('settings')}>{t('upload.next')}</Button>
             </Group>
           </Stack>
@@ -87,22 +92,32 @@ function Uploaded(props: { id: string; wasmKey: string; step: (typeof STEPS)[num
 }
 
 const isZip = ({ name }: File): boolean => /\.zip$/i.test(name);
+const isModule = ({ name }: File): boolean => /\.wasm$/i.test(name);
+
+/** An upload is one module with one frontend. Of several files the first of each kind is taken, and the others are named. */
+function chosenOf(files: readonly File[]): { module: File | null; frontend: File | null; leftOut: string[] } {
+  const module = files.find(isModule) ?? files.find(f => !isZip(f)) ?? null;
+  const frontend = files.find(isZip) ?? null;
+  return { module, frontend, leftOut: files.filter(f => f !== module && f !== frontend).map(f => f.name) };
+}
 
 function ChooseFile({ onUploaded }: { onUploaded: (upload: { id: string; wasm_key: string }) => void }) {
   const { t } = useTranslation();
   const mayUpload = useRefusal()('plugins:deploy') === null;
   const [dropped] = useState(takeDropped);
-  const [module, setModule] = useState<File | null>(dropped.find(f => !isZip(f)) ?? null);
-  const [frontend, setFrontend] = useState<File | null>(dropped.find(isZip) ?? null);
+  const [module, setModule] = useState<File | null>(chosenOf(dropped).module);
+  const [frontend, setFrontend] = useState<File | null>(chosenOf(dropped).frontend);
+  const [leftOut, setLeftOut] = useState<string[]>(chosenOf(dropped).leftOut);
   const [share, setShare] = useState<number | null>(null);
   const [error, setError] = useState<unknown>(null);
   const isShown = useIsShown();
   const saved = useLeaveQuestion(share !== null, t('upload.leaveText'));
   const take = (files: File[]): void => {
     setError(null);
-    for (const file of files)
-      if (isZip(file)) setFrontend(file);
-      else setModule(file);
+    const chosen = chosenOf(files);
+    if (chosen.module !== null) setModule(chosen.module);
+    if (chosen.frontend !== null) setFrontend(chosen.frontend);
+    setLeftOut(chosen.leftOut);
   };
   const send = async (): Promise<void> => {
     if (module === null) return;
@@ -174,12 +189,17 @@ function ChooseFile({ onUploaded }: { onUploaded: (upload: { id: string; wasm_ke
         </div>
       )}
       <ProblemAlert error={error} />
+      {leftOut.length > 0 && (
+        <Text size="sm" c="orange" role="status">
+          {t('upload.leftOut', { files: leftOut.join(', ') })}
+        </Text>
+      )}
       {module === null && frontend !== null && (
         <Text size="sm" c="orange" role="status">
           {t('upload.moduleMissing')}
         </Text>
       )}
-      <Group justify="flex-end">
+      <Group>
         <Button onClick={send} disabled={module === null} loading={share !== null}>
           {t('upload.send')}
         </Button>

@@ -12,6 +12,7 @@ export const en = {
   common: {
     all: 'All',
     back: 'Back',
+    showPassword: 'Show or hide the password',
     cancel: 'Cancel',
     clear: 'Clear',
     close: 'Close',
@@ -529,6 +530,7 @@ export const en = {
   },
   upload: {
     leaveText: 'The upload goes on, and its review does not open by itself.',
+    leftOut: 'Left out: {{files}}. An upload is one .wasm file, and one .zip with its web pages.',
     moduleMissing: 'This is the frontend alone: the .wasm file of the plugin is missing.',
     about: 'Upload, read what it asks for, set it up, call it.',
     drop: 'Drop a .wasm file here, or choose one',
@@ -549,6 +551,8 @@ export const en = {
     deliver: 'Add web pages (.zip)',
     files: 'Files',
     has: 'Files: {{files}}, {{size}}',
+    openToAll:
+      'Every visitor can open these pages once they are installed; what the triggers behind them give is decided by their access. To let only logged-in users open them, choose that in the tab “Pages” of the plugin.',
     none: 'This version brings no web pages.',
     open: 'Open the pages',
     replace: 'Replace them (.zip)',
@@ -557,11 +561,16 @@ export const en = {
     title: 'Frontend',
   },
   review: {
+    lower: 'Its number is lower than that of the installed version {{version}}.',
+    otherName: 'It has another name: “{{name}}”; “{{before}}” is installed. Is it the same plugin?',
+    removed: 'It no longer has: {{triggers}}. Calls of them will be answered with 404.',
+    replacedTitle: 'Compared with what is installed',
+    sameNumber: 'The installed version has the number {{version}} too, and other contents.',
     sameAsInstalled: 'This is what is installed already',
     sameAsInstalledAbout:
       'The file is the same to the byte as the installed version. Installing it again changes nothing but the settings you choose.',
     access: 'Who may call it',
-    accessAbout: 'You can change this at any time. Nothing becomes public without your confirmation.',
+    accessAbout: 'You can change this at any time. No trigger becomes public without your confirmation.',
     asIs: 'Unless you change it',
     command: 'Command of messengers.',
     commandAccess: 'Every user, until you set roles or a policy',
@@ -609,6 +618,8 @@ export const en = {
     accessKept: 'Triggers that are there keep their settings. New ones are for logged-in users.',
     accessSuggested: 'As its author suggests',
     accessSuggestedAbout: 'You are asked before any trigger becomes public.',
+    accessWider: 'This opens more than the author suggests for: {{triggers}}.',
+    changedTo: 'Another administrator has set: {{value}}.',
     accessUsers: 'All logged-in users',
     accessUsersAbout: 'Every person with an account. You can change that afterwards.',
     config: 'Configuration',
@@ -648,6 +659,7 @@ export const en = {
     method: 'Method',
     emptyBody: '(no body)',
     path: 'Path',
+    why: 'What happened in it',
   },
   plugin: {
     disable: 'Disable',
@@ -658,6 +670,8 @@ export const en = {
     frontend: 'Frontend',
     frontendAccess: { public: 'Every visitor may open it.', session: 'Logged-in users may open it.' },
     howToCall: 'How to call it',
+    mayDoNothing: 'Nothing yet: it is uploaded, and not installed. Its review says what it asks for.',
+    notInstalled: 'It is uploaded, and not installed: review its version to install it',
     mayDo: 'What it may do',
     newVersion: 'Upload a version',
     openFrontend: 'Open the frontend',

@@ -241,6 +241,15 @@ function readSection(id: number, r: Reader, out: ModuleOutline): void {
   }
 }
 
+/** What a file is that is no module. */
+function whatItIs(bytes: Uint8Array): string {
+  if (bytes.length === 0) return 'is empty';
+  // The signature of an entry of a ZIP file (APPNOTE 4.3.7).
+  if (Buffer.from(bytes.subarray(0, 4)).toString('latin1') === 'PK\x03\x04')
+    return 'is a ZIP file; the pages of a plugin go along as a file that ends with .zip';
+  return 'does not start with \\0asm';
+}
+
 /**
  * Reads a whole core module and enforces the limits that V8 does not enforce. It does not validate the module; the
  * compiler does that.
@@ -252,7 +261,7 @@ function readSection(id: number, r: Reader, out: ModuleOutline): void {
 export function readModule(bytes: Uint8Array): ModuleOutline {
   const r = new Reader(bytes);
   if (bytes.length < 8 || bytes[0] !== 0 || bytes[1] !== 0x61 || bytes[2] !== 0x73 || bytes[3] !== 0x6d)
-    throw new GateRefusal('not-wasm', 'this is not a WebAssembly file: it does not start with \\0asm', 0);
+    throw new GateRefusal('not-wasm', `this is not a WebAssembly file: it ${whatItIs(bytes)}`, 0);
   if (bytes[4] !== 1 || bytes[5] !== 0 || bytes[6] !== 0 || bytes[7] !== 0)
     throw new GateRefusal(
       'not-core-module',

@@ -139,6 +139,7 @@ t.test('what another administrator does meanwhile is not undone unseen', async t
       await page.getByLabel(FIELD).press('Enter');
       await page.getByRole('alert').filter({ hasText: 'Nothing was saved' }).waitFor();
       t.equal(await configured(), 'theirs.example.org');
+      await page.getByText('Another administrator has set: theirs.example.org.').waitFor();
       t.equal(await page.getByLabel(FIELD).inputValue(), 'mine.example.org', 'what was typed stays');
       await page.getByLabel(FIELD).press('Enter');
       await page.waitForURL(/step=done/);
