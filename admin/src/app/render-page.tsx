@@ -9,6 +9,7 @@ import { createRoot } from 'react-dom/client';
 import { useTranslation } from 'react-i18next';
 import { ApiProblem } from '../api/problem.ts';
 import { startTexts } from '../texts/index.ts';
+import { keepFocus } from './keep-focus.ts';
 import { Questions } from './questions.tsx';
 import { styleNonce, themeOf } from './theme.ts';
 
@@ -32,11 +33,13 @@ export async function renderPage(page: ReactNode): Promise<void> {
   });
   const root = document.getElementById('root');
   if (root === null) throw new Error('the page has no #root');
+  keepFocus();
   createRoot(root).render(
     <StrictMode>
       <Kit>
         <QueryClientProvider client={queries}>
-          <Notifications position="bottom-right" />
+          {/* The middle of the head is empty; buttons of forms and rows of lists are below. */}
+          <Notifications position="top-center" limit={3} />
           <Questions />
           {page}
         </QueryClientProvider>
@@ -49,7 +52,8 @@ export async function renderPage(page: ReactNode): Promise<void> {
 function Kit({ children }: { children: ReactNode }) {
   const { t } = useTranslation();
   const close = t('common.close');
-  const theme = useMemo(() => themeOf(close), [close]);
+  const show = t('common.showPassword');
+  const theme = useMemo(() => themeOf(close, show), [close, show]);
   return (
     <MantineProvider theme={theme} defaultColorScheme="auto" getStyleNonce={styleNonce}>
       {children}

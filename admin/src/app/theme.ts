@@ -18,8 +18,9 @@ const COLOUR = /^[a-z]+$/;
  * Fonts are the system's: nothing is loaded from elsewhere.
  *
  * @param close what a cross says to those who do not see it
+ * @param show what the eye of a password field says to them
  */
-export const themeOf = (close: string) =>
+export const themeOf = (close: string, show: string) =>
   createTheme({
     primaryColor: 'indigo',
     primaryShade: 7,
@@ -55,7 +56,10 @@ export const themeOf = (close: string) =>
       // In its colour the title is too pale on the colour behind it.
       Alert: Alert.extend({ styles: { title: { color: 'var(--mantine-color-text)' } } }),
       // Styled in page.css; by name alone, so that the first view does not load what only later screens show.
+      PasswordInput: { defaultProps: { visibilityToggleButtonProps: { 'aria-label': show } } },
       Button: { classNames: { root: 'button', label: 'button-label' } },
+      // Links stand out from the row that is pointed at.
+      Table: { defaultProps: { highlightOnHoverColor: 'light-dark(#f6f7f9, var(--mantine-color-dark-5))' } },
       Stepper: { classNames: { step: 'step', stepBody: 'step-body', separator: 'step-separator' } },
       Tabs: { classNames: { tab: 'tab' } },
       Timeline: { styles: { itemTitle: { lineHeight: 1.3 } } },

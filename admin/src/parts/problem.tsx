@@ -14,6 +14,23 @@ export const memberText = (member: string): string =>
     ? i18next.t(`problem.member.${member}` as 'problem.member.enabled')
     : member;
 
+/** Names of roles as the service writes them, in the language of the page. */
+const roleNames = (words: string, between: string): string =>
+  words
+    .split(between)
+    .map(word => {
+      const key = `admins.role.${word.replace(' ', '_')}.title`;
+      return i18next.exists(key) ? i18next.t(key as 'admins.role.owner.title') : word;
+    })
+    .join(', ');
+
+/** Which roles may what was refused, without the call of the API that the service names; null for other refusals. */
+function rolesText({ code, message }: ApiProblem): string | null {
+  const [, needed, yours] = / needs the role (.+); you are ([a-z ]+?)(?:, limited to .*)?$/.exec(message) ?? [];
+  if (code !== 'forbidden' || needed === undefined || yours === undefined) return null;
+  return i18next.t('may.refused', { needed: roleNames(needed, ' or '), yours: roleNames(yours, ' and ') });
+}
+
 /** What these pages say of a failure themselves; null where the words of the service are what is known. */
 function ownText(error: ApiProblem): string | null {
   if (error.code === 'unreachable') return i18next.t('problem.unreachable');
@@ -21,6 +38,8 @@ function ownText(error: ApiProblem): string | null {
     const members = error.changed.map(memberText).join(', ');
     return members === '' ? i18next.t('problem.changed') : i18next.t('problem.changedMembers', { members });
   }
+  const roles = rolesText(error);
+  if (roles !== null) return roles;
   // What the service says then is how a program goes on.
   if (!error.isDeclined) return null;
   return i18next.t(isLoggedOut(error) ? 'problem.loggedOut' : 'problem.declined');
@@ -74,6 +93,8 @@ export function ProblemAlert({ error, onRetry }: { error: unknown; onRetry?: () 
   // What is wrong with a module is said by its findings.
   const places = error instanceof ApiProblem && findings.length === 0 ? error.places : [];
   const requestId = error instanceof ApiProblem ? error.requestId : '';
+  // Another try gives nothing to a role that may not.
+  const mayRetry = onRetry !== undefined && !(error instanceof ApiProblem && error.status === 403);
   return (
     <Alert color="red" icon={<IconAlertTriangle aria-hidden />} title={problemTitle(error)} role="alert">
       <ServiceWords error={error} />
@@ -90,9 +111,9 @@ export function ProblemAlert({ error, onRetry }: { error: unknown; onRetry?: () 
           ))}
         </List>
       )}
-      {(requestId !== '' || onRetry !== undefined) && (
+      {(requestId !== '' || mayRetry) && (
         <Group mt="xs" gap="md">
-          {onRetry !== undefined && (
+          {mayRetry && (
             <Button size="xs" variant="light" color="red" onClick={onRetry}>
               {t('common.retry')}
             </Button>

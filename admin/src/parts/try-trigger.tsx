@@ -9,7 +9,7 @@ import { LinkAnchor } from './links.tsx';
 import { durationText } from './quantities.ts';
 
 type HttpTrigger = Schemas['HttpTrigger'];
-type Answer = { status: number; text: string; ms: number };
+type Answer = { status: number; text: string; ms: number; requestId: string };
 
 const SHOWN_CHARS = 20_000;
 /** What plugins are sent most: JSON, where it is. */
@@ -37,20 +37,18 @@ export function TryTrigger({
   const own = useSession().data?.admin?.global_user_id;
   const mayAsk = useRefusal()('people') === null;
   const http = triggers.filter((x): x is HttpTrigger => x.type === 'http');
-  const [name, setName] = useState(http[0]?.name ?? '');
-  const trigger = http.find(x => x.name === name) ?? http[0];
-  const [method, setMethod] = useState<string>(trigger?.methods[0] ?? 'GET');
-  const [path, setPath] = useState(trigger?.path ?? '');
+  // Of a trigger: what is typed for one means nothing for another, which an upgrade may have put in its place.
+  const [typed, setTyped] = useState<{ name: string; method?: string; path?: string }>({ name: '' });
+  const trigger = http.find(x => x.name === typed.name) ?? http[0];
   const [body, setBody] = useState('');
   const [answer, setAnswer] = useState<Answer | null>(null);
   const [isSending, setSending] = useState(false);
   if (trigger === undefined) return null;
+  const given = typed.name === trigger.name ? typed : { name: trigger.name };
+  const method = given.method ?? trigger.methods[0] ?? 'GET';
+  const path = given.path ?? trigger.path;
   const choose = (to: string | null): void => {
-    const next = http.find(x => x.name === to);
-    if (next === undefined) return;
-    setName(next.name);
-    setMethod(next.methods[0] ?? 'GET');
-    setPath(next.path);
+    setTyped({ name: to ?? '' });
     setAnswer(null);
   };
   const url = `/api/triggers/http/${pluginId}${path}`;
@@ -59,11 +57,12 @@ export function TryTrigger({
     setSending(true);
     const at = performance.now();
     try {
-      const given = hasBody && body !== '' ? { body, headers: { 'Content-Type': typeOf(body) } } : {};
-      const response = await fetch(url, { method, ...given });
-      setAnswer({ status: response.status, text: await response.text(), ms: performance.now() - at });
+      const sent = hasBody && body !== '' ? { body, headers: { 'Content-Type': typeOf(body) } } : {};
+      const response = await fetch(url, { method, ...sent });
+      const requestId = response.headers.get('x-request-id') ?? '';
+      setAnswer({ status: response.status, text: await response.text(), ms: performance.now() - at, requestId });
     } catch (error) {
-      setAnswer({ status: 0, text: String(error), ms: performance.now() - at });
+      setAnswer({ status: 0, text: String(error), ms: performance.now() - at, requestId: '' });
     } finally {
       setSending(false);
     }
@@ -84,7 +83,7 @@ export function TryTrigger({
           label={t('try.method')}
           data={trigger.methods}
           value={method}
-          onChange={m => setMethod(m ?? 'GET')}
+          onChange={m => setTyped({ ...given, method: m ?? 'GET' })}
           allowDeselect={false}
           w={{ base: '100%', xs: 110 }}
         />
@@ -97,7 +96,7 @@ export function TryTrigger({
           }
           leftSectionWidth={pluginId.length * 7 + 32}
           value={path}
-          onChange={e => setPath(e.currentTarget.value)}
+          onChange={e => setTyped({ ...given, path: e.currentTarget.value })}
           style={{ flex: '1 1 16rem' }}
         />
         <Button onClick={call} loading={isSending}>
@@ -128,6 +127,16 @@ export function TryTrigger({
           <Code block style={{ maxHeight: 320, overflow: 'auto', whiteSpace: 'pre-wrap', overflowWrap: 'anywhere' }}>
             {answer.text === '' ? t('try.emptyBody') : answer.text.slice(0, SHOWN_CHARS)}
           </Code>
+          {answer.status >= 500 && answer.requestId !== '' && (
+            <LinkAnchor
+              to="/admin/plugins/$id"
+              params={{ id: pluginId }}
+              search={{ tab: 'executions', id: answer.requestId }}
+              size="sm"
+            >
+              {t('try.why')}
+            </LinkAnchor>
+          )}
           {(answer.status === 401 || answer.status === 403) && (
             <Group gap="xs" mt={6}>
               <Text size="sm">{t('try.refused')}</Text>

@@ -64,6 +64,8 @@ export function AuditObject({ entry }: { entry: Pick<Entry, 'object_type' | 'obj
         </LinkAnchor>
       );
     case 'import':
+      // Columns of files are set for a type.
+      if (!/^\d+$/.test(id)) return <span>{text}</span>;
       return (
         <LinkAnchor to="/admin/university/imports/$import" params={{ import: id }} {...link}>
           {text}

@@ -4,6 +4,7 @@ import { NotFound } from '../app/not-found.tsx';
 import { LinkButton, PluginCrumbs } from '../parts/links.tsx';
 import { LoadedPage } from '../parts/loaded-page.tsx';
 import { Page } from '../parts/page.tsx';
+import { WholeTimes } from '../parts/time.tsx';
 import { ExecutionDetails, isExecutionNumber, useExecution, WhyOfExecution } from './execution-details.tsx';
 
 /** One execution on a page of its own. */
@@ -36,7 +37,9 @@ export default function ExecutionScreen() {
             </>
           }
         >
-          <ExecutionDetails execution={e} />
+          <WholeTimes value>
+            <ExecutionDetails execution={e} />
+          </WholeTimes>
         </Page>
       )}
     </LoadedPage>

@@ -104,18 +104,22 @@ function FirstAdministrator() {
     initialValues: { name: '', email: '', password: '', again: '' },
     validate: { again: (again, all) => (again === all.password ? null : t('password.differ')) },
   });
-  const submit = form.onSubmit(async ({ email, name, password }) => {
-    setError(null);
-    try {
-      const body = { email, password, locale: currentLanguage(), ...(name === '' ? {} : { name }) };
-      answered(await api.POST('/api/admin/auth/setup', { body }));
-      await begin();
-      await go({ to: '/admin/' });
-    } catch (problem) {
-      setError(problem);
-      if (problem instanceof ApiProblem) form.setErrors(problem.fields);
-    }
-  });
+  // A refusal is of what was sent before.
+  const submit = form.onSubmit(
+    async ({ email, name, password }) => {
+      setError(null);
+      try {
+        const body = { email, password, locale: currentLanguage(), ...(name === '' ? {} : { name }) };
+        answered(await api.POST('/api/admin/auth/setup', { body }));
+        await begin();
+        await go({ to: '/admin/' });
+      } catch (problem) {
+        setError(problem);
+        if (problem instanceof ApiProblem) form.setErrors(problem.fields);
+      }
+    },
+    () => setError(null),
+  );
   return (
     <form onSubmit={submit}>
       <Stack>

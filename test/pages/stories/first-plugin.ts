@@ -296,9 +296,12 @@ t.test('an upgrade keeps what was set, and what it asks for more must be accepte
   });
   await open('/admin/plugins/upload');
   const buffer = Buffer.from(plugin('2.0.0', [{ kind: 'kv', description: 'Remembers the weather' }]));
-  await page.setInputFiles('input[type=file]', { name: 'weather.wasm', mimeType: 'application/wasm', buffer });
+  const notes = { name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from('notes') };
+  await page.setInputFiles('input[type=file]', [notes, { name: 'weather.wasm', mimeType: 'application/wasm', buffer }]);
+  await page.getByText('Left out: notes.txt.').waitFor();
   await page.locator('main').getByRole('button', { name: 'Upload', exact: true }).last().click();
   await page.getByText('replaces 1.0.0').waitFor();
+  t.equal(await page.getByText('Compared with what is installed').count(), 0, 'nothing is lost');
   await page.getByRole('button', { name: 'Set it up', exact: true }).click();
   t.equal(await page.getByRole('textbox', { name: 'greeting' }).inputValue(), 'Hello');
   await page.getByText('api.example.org').first().waitFor();
@@ -310,5 +313,33 @@ t.test('an upgrade keeps what was set, and what it asks for more must be accepte
   await open('/admin/plugins/weather?tab=settings');
   await page.getByText('api.example.org').waitFor();
   await page.getByText('Hello', { exact: true }).waitFor();
+
+  await open('/admin/plugins/upload');
+  const access = { users: true, policy: 'has_role("tutor")', reason: 'Tutors see it' };
+  const trigger = { name: 'close', type: 'http', path: '/close', methods: ['GET'], access };
+  const other = watPlugin({
+    id: 'weather',
+    name: 'Climate',
+    version: '1.5.0',
+    triggers: [trigger],
+    handle: 'unreachable',
+  });
+  const file = { name: 'other.wasm', mimeType: 'application/wasm', buffer: Buffer.from(other) };
+  await page.setInputFiles('input[type=file]', file);
+  await page.locator('main').getByRole('button', { name: 'Upload', exact: true }).last().click();
+  await page.getByText('It has another name: “Climate”').waitFor();
+  await page.getByText('Its number is lower than that of the installed version 2.0.0.').waitFor();
+  await page.getByText('It no longer has: run.').waitFor();
+  await page.getByText('has_role("tutor")').waitFor();
+  await page.getByRole('button', { name: 'Set it up', exact: true }).click();
+  t.ok(await page.getByRole('radio', { name: 'As its author suggests' }).isChecked(), 'it opens less than the default');
+  await page.getByRole('radio', { name: 'All logged-in users' }).check();
+  await page.getByText('This opens more than the author suggests for: close.').waitFor();
+  await install.click();
+  await page.getByText('Climate 1.5.0 runs').waitFor();
+  await page.getByRole('button', { name: 'Call', exact: true }).click();
+  await page.getByText('HTTP 502').waitFor();
+  await page.getByRole('link', { name: 'What happened in it' }).click();
+  await page.getByRole('table', { name: 'Executions' }).getByText('close').waitFor();
   t.same(errors, []);
 });

@@ -105,6 +105,7 @@ t.test('from setup to the first call with the keyboard alone', async t => {
   await page.getByText('Guestbook 1.0.0 runs').waitFor();
   await press(page.getByRole('button', { name: 'Call', exact: true }));
   await page.getByText('HTTP 200').waitFor();
+  t.equal(await page.evaluate('document.activeElement.textContent'), 'Call', 'what was pressed keeps the focus');
   t.equal((await s.trigger('guestbook/entries')).status, 200);
 
   // The palette, and the menu of the account.
