@@ -236,13 +236,21 @@ function notInstalled(error: unknown): OperatorError {
   return new OperatorError(`it cannot be installed: ${messageOf(error)}${help}${more.join('')}`, { cause: error });
 }
 
-/** Ids of the installed plugins but this one. */
-async function otherPlugins(db: Database, pluginId: string): Promise<string[]> {
+/** The folder holds one plugin. One that had another id answers no more; what it has stored is there when the id comes back. */
+async function turnOthersOff(
+  { installer }: Service,
+  db: Database,
+  pluginId: string,
+  say: (text: string) => void,
+): Promise<void> {
   const { rows } = await db.query<{ id: string }>(
-    'SELECT id FROM plugins WHERE installed_version_id IS NOT NULL AND id <> $1',
+    'SELECT id FROM plugins WHERE installed_version_id IS NOT NULL AND enabled = (id <> $1)',
     [pluginId],
   );
-  return rows.map(({ id }) => id);
+  for (const { id } of rows) {
+    await installer.setEnabled(id, id === pluginId, BY);
+    if (id !== pluginId) say(`${id} answers no more: the plugin is ${pluginId} now; what ${id} has stored is kept`);
+  }
 }
 
 /** What V8 compiles and collects when, so that a change is live soon. */
@@ -295,8 +303,7 @@ export async function startDevService(options: DevOptions): Promise<DevService> 
     await installer.install(version.pluginId, request, BY).catch((error: unknown) => {
       throw notInstalled(error);
     });
-    // One that had another id answers no more: the folder holds one plugin.
-    for (const id of await otherPlugins(db, version.pluginId)) await installer.uninstall(id, BY);
+    await turnOthersOff(service, db, version.pluginId, options.progress);
     return version.findings;
   };
   return {

@@ -35,13 +35,13 @@ function executionLines(call: HostCall, outcome: ExecutionOutcome): string[] {
   const logs = outcome.log.map(({ level, text }) => `  ${LEVELS[level] ?? 'info'}: ${text.replaceAll('\n', '\n    ')}`);
   if (outcome.kind === 'ok') return logs;
   const failure = outcome.failure.replaceAll('\n', '\n    ');
-  const help = /\bpermission denied\b/.test(failure) ? [`  ${DENIED_HELP}`] : [];
+  const help = /\bpermission denied$/m.test(failure) ? [`  ${DENIED_HELP}`] : [];
   return [...logs, `  ${call.trigger}: ${outcome.kind}${failure === '' ? '' : `: ${failure}`}`, ...help];
 }
 
-/** What an author does about a host call that is denied: a plugin is given all it asks for here. */
+/** What an author does about a host call that is denied. */
 const DENIED_HELP =
-  'the plugin asks for no such call: add KV, Database, HTTP, NotifyReq, EventsReq, PluginDep or File to its requirements';
+  'this host call needs a requirement in the declaration of the plugin: for the key-value store, a database, outgoing HTTP, notifications, events, calls of a plugin, or files';
 
 const fileOf = ({ base64, mime_type, name }: { name: string; mime_type: string; base64: string }) => ({
   name,

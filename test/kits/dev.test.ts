@@ -6,6 +6,7 @@ import path from 'node:path';
 import t from 'tap';
 import { edit, made, run, startDev } from '../support/author.ts';
 import { startTestService, TOKEN } from '../support/service.ts';
+import { until } from '../support/until.ts';
 
 /** What `plugin dev` simulates, and tests without code (sdk/typescript/README.md "Run it"). */
 
@@ -263,11 +264,17 @@ t.test('plugin dev shows how a trigger is called once it can be, also after a bu
   edit(folder, "Requirements: [KV('Counts who was greeted').Build()]", 'Requirements: []');
   await shows(/later 0\.1\.0 is live/);
   t.equal((await call('later/greet/ada', as)).status, 502);
-  await shows(/HostError: permission denied\n.*\n {2}the plugin asks for no such call: add KV, /);
+  await shows(/HostError: permission denied\n.*\n {2}this host call needs a requirement in the /);
   edit(folder, "ID: 'later'", "ID: 'latest'");
+  await shows(/later answers no more: the plugin is latest now; what later has stored is kept/);
   await shows(/latest 0\.1\.0 is live/);
   t.equal((await call('latest/greet/ada', as)).status, 502);
-  t.equal((await call('later/greet/ada', as)).status, 404, 'what had the id before is gone');
+  t.equal((await call('later/greet/ada', as)).status, 404);
+  edit(folder, "ID: 'latest'", "ID: 'later'");
+  edit(folder, 'Requirements: []', "Requirements: [KV('Counts').Build()]");
+  await shows(/later 0\.1\.0 is live/);
+  await until(async () => (await call('later/greet/ada', as)).text.includes('"times":2'));
+  t.equal((await call('latest/greet/ada', as)).status, 404);
 });
 
 t.test(
