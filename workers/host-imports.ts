@@ -127,8 +127,7 @@ export function makeHostImports(
         state.response = null;
         return fail(code, text);
       };
-      if (state.entry !== ENTRY.handle)
-        return fail(HOST_ERROR.invalid, 'an answer is for HTTP triggers; a command replies with a message');
+      if (state.entry !== ENTRY.handle) return fail(HOST_ERROR.invalid, 'an answer is for HTTP triggers alone');
       if (!guest.holds(ha, hl) || !guest.holds(ba, bl)) return badPair();
       if (code < 200 || code > 599) return refuse(HOST_ERROR.invalid, `status ${code} is not between 200 and 599`);
       if (hl >>> 0 > LIMITS.responseHeadersJsonBytesMax)

@@ -83,9 +83,10 @@ export class WasiPoll {
     if (!isClock(clock)) return { error: ERRNO.inval, fires: true, waitNs: null };
     const timeout = view.getBigUint64(at + SUBSCRIPTION.timeout, true);
     const isAbsolute = (view.getUint16(at + SUBSCRIPTION.flags, true) & ABSTIME) !== 0;
-    const now = isAbsolute ? clockNs(clock) : 0n;
+    const { replayed } = this.#state;
+    const now = isAbsolute ? (replayed?.present(clock, clockNs(clock)) ?? clockNs(clock)) : 0n;
     // The recorded clock has moved on when it is read again. What was stopped while it waited has not read it again.
-    const isOver = this.#state.replayed?.hasClock() === true;
+    const isOver = replayed?.hasClock() === true;
     const waitNs = timeout > now && !isOver ? timeout - now : 0n;
     return { error: ERRNO.success, fires: false, waitNs };
   }

@@ -85,6 +85,12 @@ export class DrawnReader {
     return this.#clocks.some((readings, clock) => readings.length > (this.#at[clock] ?? 0));
   }
 
+  /** What a clock reads now, without taking a reading. @param now what the clock here reads */
+  present(clock: 0 | 1, now: bigint): bigint {
+    const [first, last] = [this.#aheadAtFirst[clock], this.#ahead[clock]];
+    return now + (first > last ? first : last);
+  }
+
   /**
    * The next reading of a clock. After the last one it goes on at the speed of the clock here, and has run for no less than
    * the replay has: what looks whether its time is up sees that before the deadline of the replay.
@@ -95,8 +101,7 @@ export class DrawnReader {
     const readings = this.#clocks[clock];
     const at = this.#at[clock];
     const reading = readings[at];
-    const [first, last] = [this.#aheadAtFirst[clock], this.#ahead[clock]];
-    if (reading === undefined) return now + (first > last ? first : last);
+    if (reading === undefined) return this.present(clock, now);
     this.#at[clock]++;
     this.#ahead[clock] = reading - now;
     if (at === 0) this.#aheadAtFirst[clock] = reading - now;

@@ -33,44 +33,57 @@ const WRONG_ADVICE: ReadonlyArray<[advice: RegExp, truth: string]> = [
   ],
 ];
 
-/** A line of the checker as it is shown. */
-const shown = (line: string): string =>
+/** A line of the checker with its place as editors write it. */
+const placed = (line: string): string => line.replace(/^(.+?)\((\d+),(\d+)\): error /, '$1:$2:$3: ');
+
+/** What is true of a plugin, in the place of what the checker would do. */
+const withAdvice = (line: string): string =>
   WRONG_ADVICE.reduce(
     (text, [advice, truth]) => text.replace(advice, truth),
-    line
-      .replace(/^(.+?)\((\d+),(\d+)\): error /, '$1:$2:$3: ')
-      .replace(/Cannot find name '(\w+)'\.$/, (said, name: string) => {
-        const instead = insteadOf(name);
-        return instead === undefined ? said : `${said} ${instead[0]?.toUpperCase()}${instead.slice(1)}.`;
-      }),
+    line.replace(/Cannot find name '(\w+)'\.$/, (said, name: string) => {
+      const instead = insteadOf(name);
+      return instead === undefined ? said : `${said} ${instead[0]?.toUpperCase()}${instead.slice(1)}.`;
+    }),
   );
 
-/**
- * Checks the types of a TypeScript plugin, as an editor does.
- *
- * @param withTests checks those of its tests too, where `test/tsconfig.json` says how
- * @returns mistakes as lines of `file:line:column: text`; none when there is no checker, or nothing to check
- */
-export function checkTypes(project: Project, withTests = false): Promise<string[]> {
-  const { root } = project;
-  const checker = isChecked(project) ? findChecker(root) : null;
-  if (checker === null) return Promise.resolve([]);
-  const ofTests = path.join(root, 'test');
-  const folder = withTests && fs.existsSync(path.join(ofTests, 'tsconfig.json')) ? ofTests : root;
+/** Runs the checker in a folder with a `tsconfig.json`. @returns its lines */
+function linesOfChecker(checker: string, root: string, folder: string): Promise<string[]> {
   return new Promise(resolve => {
     const child = execFile(
       process.execPath,
       [checker, '--noEmit', '--pretty', 'false', '-p', folder],
       { cwd: root },
-      (_, output) =>
-        resolve(
-          output
-            .split('\n')
-            .filter(line => line.trim() !== '')
-            .map(shown),
-        ),
+      (_, output) => resolve(output.split('\n').filter(line => line.trim() !== '')),
     );
     // The first requests to a new build go first.
     if (child.pid !== undefined) os.setPriority(child.pid, os.constants.priority.PRIORITY_LOW);
   });
+}
+
+/**
+ * Checks the types of a TypeScript plugin, as an editor does.
+ *
+ * @returns mistakes as lines of `file:line:column: text`; none when there is no checker, or nothing to check
+ */
+export async function checkTypes(project: Project): Promise<string[]> {
+  const { root } = project;
+  const checker = isChecked(project) ? findChecker(root) : null;
+  return checker === null ? [] : (await linesOfChecker(checker, root, root)).map(line => withAdvice(placed(line)));
+}
+
+/** Names and modules that the checker does not know: tests run in Node, whose types the folder need not have. */
+const UNKNOWN = /: TS(?:2304|2307|2552|2580|2591): /;
+
+/**
+ * Checks the types of its tests, where `test/tsconfig.json` says how.
+ *
+ * @returns as `checkTypes`; a name that the checker does not know is no mistake there
+ */
+export async function checkTestTypes(project: Project): Promise<string[]> {
+  const folder = path.join(project.root, 'test');
+  const checker =
+    isChecked(project) && fs.existsSync(path.join(folder, 'tsconfig.json')) ? findChecker(project.root) : null;
+  if (checker === null) return [];
+  const lines = (await linesOfChecker(checker, project.root, folder)).map(placed);
+  return lines.filter(line => line.startsWith('test/') && !UNKNOWN.test(line));
 }

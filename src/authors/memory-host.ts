@@ -1,6 +1,7 @@
 import { HOST_ERROR, type HostFunction } from '../abi/host-functions.ts';
 import { type HostArgument, type HostResult, hostError } from '../abi/host-result.ts';
 import { messageOf as errorText } from '../base/errors.ts';
+import { parseWithBigints, textWithBigints } from '../base/exact-json.ts';
 import { LIMITS } from '../base/limits.ts';
 import { parseDescription } from '../files/file-kind.ts';
 import { badEvent } from '../host/events.ts';
@@ -229,7 +230,7 @@ function messageOf(host: MemoryHost, json: HostArgument | undefined, caller: Cal
     if (file === undefined) throw new Refusal(HOST_ERROR.notFound, `there is no file ${JSON.stringify(id)}`);
     assertFits(id, file.bytes.length);
   }
-  return JSON.parse(text(json));
+  return parseWithBigints(text(json));
 }
 
 /** Turns a refusal into the result of the call. */
@@ -263,13 +264,16 @@ const TALK: Record<string, Call> = {
   }),
   notify_students: guarded((host, [filter, message], caller) => {
     parseStudentFilter(text(filter));
-    host.notifications.push({ to: { students: JSON.parse(text(filter)) }, message: messageOf(host, message, caller) });
+    host.notifications.push({
+      to: { students: parseWithBigints(text(filter)) },
+      message: messageOf(host, message, caller),
+    });
     return parks({ queued: 1, unreachable: 0 });
   }),
   event_publish({ events }, [name, payload]) {
     const bad = badEvent(text(name), text(payload));
     if (bad !== null) return bad;
-    events.push({ name: text(name), payload: JSON.parse(text(payload)) });
+    events.push({ name: text(name), payload: parseWithBigints(text(payload)) });
     return DONE;
   },
 };
@@ -298,7 +302,8 @@ const OTHERS: Record<string, Call> = {
         `the test has no function "${text(name)}" of plugin "${text(target)}": give testHost({ plugins: { ... } })`,
       );
     try {
-      return parks(JSON.stringify((await called(JSON.parse(Buffer.from(bytes(value)).toString() || 'null'))) ?? null));
+      const given = parseWithBigints(Buffer.from(bytes(value)).toString() || 'null');
+      return parks(textWithBigints((await called(given)) ?? null));
     } catch (error) {
       return hostError(HOST_ERROR.internal, errorText(error));
     }

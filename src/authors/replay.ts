@@ -20,7 +20,7 @@ import { answerCall, MemoryHost } from './memory-host.ts';
 
 /** Runs a recorded execution again, with the answers its host calls got then (docs/plugins.md "Recordings"). */
 
-const eventKind = z.object({ kind: z.string() });
+const eventKind = z.object({ kind: z.string(), deadline_ms: z.number().optional() });
 
 /** What began an execution; null when the text is not the JSON of an event. */
 function kindOf(event: string): string | null {
@@ -284,7 +284,12 @@ class Rerun {
     const player = new Player(calls, this.#secrets, this.#isRecorded, refused, beyond);
     const entry = kindOf(event) === 'messenger' ? ENTRY.message : ENTRY.handle;
     const recorded = body === null ? null : recordedBytes(body);
-    return { outcome: await this.#sandbox.run({ event, body: recorded, entry, context: player }), player };
+    const ended = await this.#sandbox.run({ event, body: recorded, entry, context: player });
+    const { deadline_ms: limit = LIMITS.executionMsMax } = eventKind.parse(JSON.parse(event));
+    // It had less time then than a replay has.
+    if (ended.kind !== 'ok' || ended.runMs <= limit) return { outcome: ended, player };
+    const failure = `it ended well after ${Math.round(ended.runMs)} ms; its deadline was at ${limit} ms`;
+    return { outcome: { ...ended, kind: 'deadline', failure }, player };
   }
 
   /** What was not asked then is answered as in a test of the author, from an empty store. */

@@ -7,17 +7,17 @@ import { OperatorError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import { buildProject, endBuilds } from '../projects/build-project.ts';
 import type { Project } from '../projects/project.ts';
-import { checkTypes } from './check-types.ts';
+import { checkTestTypes, checkTypes } from './check-types.ts';
 
 const HOOKS = new URL(`./test-hooks${path.extname(import.meta.filename)}`, import.meta.url);
 const MAIN = fileURLToPath(new URL(`../main${path.extname(import.meta.filename)}`, import.meta.url));
 const FLAGS = ['--disable-warning=ExperimentalWarning', `--wasm-max-mem-pages=${LIMITS.memoryPagesMax}`];
 const FILE = /\.(test\.[cm]?[jt]s|http)$/;
 const GO_FILE = /_test\.go$/;
-/** A test that takes longer has failed: it may wait for something that does not come. */
-const TEST_MS_MAX = 60_000;
-/** With what tests end that have passed although types do not fit. */
-const TYPES_FAIL = 1;
+/** A file of tests that takes longer has failed: a test may wait for something that does not come. */
+const FILE_MS_MAX = 300_000;
+/** With what tests end that have passed although the types of the plugin do not fit: as its build. */
+const TYPES_FAIL = 3;
 
 /** Test files of a plugin. */
 function testFiles(root: string): string[] {
@@ -49,7 +49,7 @@ const served = (): string[] => [process.execPath, ...FLAGS, MAIN, 'plugin', 'tes
  * Runs the tests of a plugin with Node's own runner, and with that of Go, which write what they say.
  *
  * @param only names of files to run; all without it
- * @param say writes types that do not fit: they stop no test, and the command fails as the build would
+ * @param say writes types that do not fit: they stop no test, and with those of the plugin the command fails as its build
  * @returns with what the command ends: 0 when all have passed
  * @throws OperatorError when there are none, or one that is named is no test; SourceMistakes when the plugin
  *   does not build
@@ -71,10 +71,11 @@ export async function runTests(
     );
   // What does not build is said once, and not by each test.
   await buildProject(project).finally(endBuilds);
-  const types = checkTypes(project, true);
+  const types = checkTypes(project);
+  const typesOfTests = checkTestTypes(project);
   const code = files.length === 0 ? 0 : await runNode(root, files);
   const mistakes = await types;
-  for (const mistake of mistakes) say(`types: ${mistake}`);
+  for (const mistake of [...mistakes, ...(await typesOfTests)]) say(`types: ${mistake}`);
   if (code === 0 && mistakes.length > 0) return TYPES_FAIL;
   return code === 0 && hasGoTests ? await testPlugin(root, goFiles, served()) : code;
 }
@@ -86,7 +87,7 @@ function runNode(root: string, files: readonly string[]): Promise<number> {
     process.execPath,
     [
       ...[...FLAGS, '--import', fileURLToPath(HOOKS)],
-      ...['--test', '--test-force-exit', `--test-timeout=${TEST_MS_MAX}`, ...files],
+      ...['--test', '--test-force-exit', `--test-timeout=${FILE_MS_MAX}`, ...files],
     ],
     { cwd: root, stdio: 'inherit' },
   );

@@ -3,7 +3,7 @@ import { ZodError, z } from 'zod';
 import { type ExecutionOutcome, OUTCOME_KINDS } from '../abi/execution-outcome.ts';
 import { ENTRY } from '../abi/shared-layout.ts';
 import { OperatorError } from '../base/errors.ts';
-import { textWithBigints } from '../base/exact-json.ts';
+import { parseWithBigints, textWithBigints } from '../base/exact-json.ts';
 import { LIMITS } from '../base/limits.ts';
 import { configFieldsOf, type HttpTrigger, httpTriggersOf, type Manifest, permissionsOf } from '../plugins/manifest.ts';
 import { TriggerRoutes } from '../plugins/trigger-routes.ts';
@@ -65,14 +65,10 @@ const LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 const ENTRIES = { http: ENTRY.handle, messenger: ENTRY.message, call: ENTRY.call } as const;
 const NO_BEARER = hostBearerOf(['plugin-host-test-']);
 
-/** As the kit reads JSON: whole numbers with more digits than a `number` holds are a `bigint`. */
+/** JSON of an answer; null for what is none. */
 function jsonOf(text: string): unknown {
   try {
-    return JSON.parse(text, (_key, value: unknown, context) =>
-      typeof value === 'number' && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source ?? '')
-        ? BigInt(context?.source ?? '')
-        : value,
-    );
+    return parseWithBigints(text);
   } catch {
     return null;
   }
@@ -299,7 +295,8 @@ export class TestHost {
     const event = { kind: 'messenger', trigger: name, request_id: 'test', deadline_ms: this.#timeoutMs, message };
     const replies: unknown[] = [];
     const outcome = await this.#run('messenger', JSON.stringify(event), null, options, replies);
-    return { ...endedOf(outcome), replies };
+    // What a command that failed has replied is sent to no one.
+    return { ...endedOf(outcome), replies: outcome.kind === 'ok' ? replies : [] };
   }
 
   /** Calls a function as another plugin would. @param from id of that plugin */
@@ -309,7 +306,7 @@ export class TestHost {
     const event = { kind: 'call', trigger: name, request_id: 'test', deadline_ms: this.#timeoutMs, call };
     const bytes = value instanceof Uint8Array ? value : Buffer.from(textWithBigints(value));
     const outcome = await this.#run('call', JSON.stringify(event), bytes, options);
-    const output = Buffer.from(outcome.output);
+    const output = Buffer.from(outcome.kind === 'ok' ? outcome.output : '');
     return withJson({ ...endedOf(outcome), bytes: output }, 'value', output.toString());
   }
 

@@ -22,6 +22,14 @@ export function parseExactJson(text: string): unknown {
   );
 }
 
+/** Reads JSON as kits do: integers with more digits than a `number` holds are a `bigint`. @throws SyntaxError when it is none */
+export const parseWithBigints = (text: string): unknown =>
+  JSON.parse(text, (_, value: unknown, context) =>
+    typeof value === 'number' && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source ?? '')
+      ? BigInt(context?.source ?? '')
+      : value,
+  );
+
 /** JSON of a value; integers that are a `bigint` are written with all digits. */
 export const textWithBigints = (value: unknown): string =>
   JSON.stringify(value, (_, v: unknown) => (typeof v === 'bigint' ? JSON.rawJSON(String(v)) : v));

@@ -172,11 +172,15 @@ t.test('a caller gets from a test host what the service would give it', async t 
   const entry = path.join(t.testdir({}), 'index.ts');
   fs.writeFileSync(
     entry,
-    `import { definePlugin, TriggerHTTP } from '@plugin-host/sdk';
+    `import { definePlugin, NewMessage, PluginDep, TriggerHTTP, TriggerMessenger } from '@plugin-host/sdk';
 definePlugin({
-  ID: 'exact', Name: 'Exact', Version: '1.0.0', Requirements: [],
+  ID: 'exact', Name: 'Exact', Version: '1.0.0', Requirements: [PluginDep('other', 'Asks it').Build()],
   Triggers: [
     { Name: 'same', Type: TriggerHTTP, Path: '/same', Methods: ['POST'], Handler: ctx => ctx.JSON(200, ctx.HTTP.JSON()) },
+    { Name: 'ask', Type: TriggerHTTP, Path: '/ask', Methods: ['GET'],
+      Handler: ctx => ctx.JSON(200, ctx.CallPlugin('other', 'next', { id: 2n ** 60n + 1n })) },
+    { Name: 'say', Type: TriggerMessenger,
+      Handler: ctx => { ctx.Reply(NewMessage('half')); throw new Error('broken'); } },
     { Name: 'lost', Type: TriggerHTTP, Path: '/lost', Methods: ['GET'],
       Handler: ctx => { void Promise.reject(new Error('lost')); ctx.JSON(200, { a: 1 }); } },
   ],
@@ -184,8 +188,11 @@ definePlugin({
 `,
   );
   const { module } = await buildPlugin(entry);
-  const host = new TestHost(module, {});
+  const next = (value: unknown): unknown => ({ id: Object(value).id + 1n });
+  const host = new TestHost(module, { plugins: { other: { next } } });
   t.teardown(() => host.close());
+  t.same((await host.http('GET /ask')).json, { id: 2n ** 60n + 2n }, 'also through another plugin');
+  t.match(await host.message('/say', { user: 1 }), { outcome: 'handler_error', replies: [] });
   const body = { small: 7, large: 2n ** 63n - 1n };
   t.same((await host.http('POST /same', { body })).json, body, 'all digits, there and back');
   const lost = await host.http('GET /lost');

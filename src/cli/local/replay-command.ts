@@ -68,6 +68,7 @@ async function recordingOf(
       throw new OperatorError(
         `there is no file ${execution}: give the number of an execution, or a file with a recording`,
       );
+    if (save !== undefined) throw new UsageError(`--save writes what a service has; ${execution} is a file already`);
     return readRecording(Buffer.from(fileBytes(execution)).toString(), execution);
   }
   const id = plugin();

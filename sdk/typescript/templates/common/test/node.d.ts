@@ -8,7 +8,19 @@ declare const Buffer: {
 };
 
 declare module 'node:test' {
-  type TestContext = { readonly name: string; test: typeof test; diagnostic(text: string): void };
+  type TestContext = {
+    readonly name: string;
+    readonly signal: unknown;
+    readonly mock: unknown;
+    test: typeof test;
+    diagnostic(text: string): void;
+    before(run: () => unknown): void;
+    after(run: () => unknown): void;
+    beforeEach(run: () => unknown): void;
+    afterEach(run: () => unknown): void;
+    skip(why?: string): void;
+    todo(why?: string): void;
+  };
   type Run = (t: TestContext) => unknown;
   type Options = { only?: boolean; skip?: boolean | string; timeout?: number; todo?: boolean | string };
   function test(name: string, run: Run): Promise<void>;
@@ -28,6 +40,10 @@ declare module 'node:assert/strict' {
   type Assert = {
     (value: unknown, message?: string): asserts value;
     ok(value: unknown, message?: string): asserts value;
+    strictEqual<T>(actual: unknown, expected: T, message?: string): asserts actual is T;
+    deepStrictEqual<T>(actual: unknown, expected: T, message?: string): asserts actual is T;
+    doesNotThrow(run: () => unknown, message?: string): void;
+    doesNotReject(run: Promise<unknown> | (() => Promise<unknown>), message?: string): Promise<void>;
     equal<T>(actual: unknown, expected: T, message?: string): asserts actual is T;
     notEqual(actual: unknown, expected: unknown, message?: string): void;
     deepEqual<T>(actual: unknown, expected: T, message?: string): asserts actual is T;
