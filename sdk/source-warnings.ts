@@ -70,7 +70,7 @@ const LACKING: Readonly<Record<Compiled, ReadonlyArray<[used: RegExp, advice: st
     [/\bhttp\.ListenAndServe(?:TLS)?\(/g, `${NETWORK}: declare an HTTP trigger`],
     [/\bnet\.(?:Dial(?:Timeout|TCP|UDP|IP|Unix)?|Lookup(?:Host|IP|Addr|CNAME|MX|NS|SRV|TXT))\(/g, NETWORK],
     [/\bexec\.Command(?:Context)?\(/g, 'a plugin starts no programs'],
-    [/(?:&|\b)(?:net\.Dialer|http\.Client)\{/g, `${NETWORK}: use ctx.HTTPRequest`],
+    [/\b(?:net\.Dialer|http\.Client)\{(?![^}]*\bTransport:)/g, `${NETWORK}: use ctx.HTTPRequest`],
   ],
   rust: [
     [
@@ -130,7 +130,8 @@ const lackingIn = (sources: readonly Source[], language: Compiled): string[] =>
     const code = withoutWords(source.text);
     return LACKING[language].flatMap(([used, advice]) =>
       [...code.matchAll(used)].map(
-        found => `${placeAt(source, found.index)}: ${found[0].replace(/\($/, '')} does not work in a plugin: ${advice}`,
+        found =>
+          `${placeAt(source, found.index)}: ${found[0].replace(/[({]$/, '')} does not work in a plugin: ${advice}`,
       ),
     );
   });
@@ -140,7 +141,12 @@ const withoutZones = (sources: readonly Source[]): string[] =>
   sources.some(({ text }) => /^\s*(?:import\s+)?_\s+"time\/tzdata"/m.test(text))
     ? []
     : sources.flatMap(source => {
-        const at = withoutWords(source.text).search(/\btime\.LoadLocation\(/);
+        const code = withoutWords(source.text);
+        // Two names need no zones.
+        const found = [...code.matchAll(/\btime\.LoadLocation\(/g)].find(
+          ({ 0: call, index }) => !/^\s*"(?:UTC|Local|)"/.test(source.text.slice(index + call.length)),
+        );
+        const at = found?.index ?? -1;
         const advice = 'import _ "time/tzdata" brings the zones, which a plugin finds in no files';
         return at < 0 ? [] : [`${placeAt(source, at)}: time.LoadLocation fails: ${advice}`];
       });

@@ -33,16 +33,20 @@ const MEANING: ReadonlyArray<[words: RegExp, meaning: string]> = [
     'the files of a plugin begin with "package main"; those of this folder do not',
   ],
   [
-    /^(.*(?:package pluginhost is not in std|missing go\.sum entry for module providing package pluginhost|no required module provides package pluginhost).*)$/,
+    /^(.*(?:package pluginhost is not in std|missing go\.sum entry for module providing package pluginhost|no required module provides package pluginhost|module pluginhost provides package pluginhost).*)$/,
     '$1\n    the kit lies in the folder kit: go.mod needs the lines "require pluginhost v0.0.0" and "replace pluginhost => ./kit"',
   ],
 ];
+
+/** What Go would do about the kit, which lies in the folder. */
+const isWrongAdvice = (line: string, before: string): boolean =>
+  line.startsWith('\tgo get ') && /\bpluginhost\b/.test(before);
 
 /** What the compiler says, without the lines that name packages. */
 const mistakes = (text: string): string =>
   text
     .split('\n')
-    .filter(line => line !== '' && !/^(?:#|\tgo get )/.test(line))
+    .filter((line, k, all) => line !== '' && !line.startsWith('#') && !isWrongAdvice(line, all[k - 1] ?? ''))
     .map(line => MEANING.reduce((said, [words, meaning]) => said.replace(words, meaning), line.replace(/^\.\//, '')))
     .join('\n');
 

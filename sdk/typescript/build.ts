@@ -72,7 +72,7 @@ type Message = { text: string; location: { file: string; line: number; column: n
 const MEANING: ReadonlyArray<[words: RegExp, meaning: string]> = [
   [/^Top-level await is .*/, 'the top level of a plugin cannot wait: move what waits into a handler'],
   [/^No matching export in ".*" for import "(.+)"$/, 'there is no "$1" in what is imported here'],
-  [/^(Could not resolve "([^./][^"]*)")$/, '$1: run npm install $2 in the folder of the plugin'],
+  [/^(Could not resolve "((?:@[\w.-]+\/)?[\w-][\w.-]*)")$/, '$1: run npm install $2 in the folder of the plugin'],
 ];
 
 const meaningOf = (text: string): string =>
@@ -143,7 +143,8 @@ async function bundle(input: string, root: string): Promise<Bundle> {
       format: 'iife',
       target: 'es2023',
       platform: 'neutral',
-      // Of a package with files of its own for Node, those for a browser: a plugin has `crypto`, and neither Buffer nor node:crypto.
+      // Of a package whose exports or main fields name files for Node and for a browser, those for a browser: a plugin has
+      // `crypto`, and neither Buffer nor node:crypto.
       mainFields: ['browser', 'module', 'main'],
       conditions: ['import', 'worker', 'browser'],
       // Libraries ask for it at their top level.

@@ -135,13 +135,32 @@ export async function listPolicies(r: Remote, id: string): Promise<string> {
 
 /** Calls of the API in what would change a decision, and the commands that make them. */
 const COMMANDS: ReadonlyArray<[call: RegExp, command: string]> = [
-  [/ \(POST \/api\/admin\/policies\/try shows every part\)/, ' (plugin-host role give)'],
-  [/PUT \/api\/admin\/plugins\/(\S+)\/(trigger|command)s\/([^\s/]+)(?:\/\w+)?/, 'plugin-host $2 set $1 $3'],
+  [/ \(POST \/api\/admin\/policies\/try shows every part\)/, ''],
   [/POST \/api\/admin\/plugins\/([^\s/]+)\/enable/, 'plugin-host plugin enable $1'],
-  [/PUT \/api\/admin\/users\/(\d+)\/roles\/\w+\/(\S+?)(?=,|$)/, 'plugin-host role give user:$1 $2'],
+  [
+    /PUT \/api\/admin\/plugins\/(\S+)\/triggers\/(\S+)\/settings \{"enabled": true\}/,
+    'plugin-host trigger set $1 $2 --enabled on',
+  ],
+  [
+    /PUT \/api\/admin\/plugins\/(\S+)\/triggers\/(\S+)\/settings \{"allow_user_session": true\}/,
+    'plugin-host trigger set $1 $2 --users on',
+  ],
+  [/PUT \/api\/admin\/plugins\/(\S+)\/triggers\/(\S+)\/settings/, 'plugin-host policy set $1 EXPRESSION --trigger $2'],
+  [
+    /PUT \/api\/admin\/plugins\/(\S+)\/commands\/(\S+)\/enabled \{"enabled": true\}/,
+    'plugin-host command set $1 $2 --enabled on',
+  ],
+  [/PUT \/api\/admin\/plugins\/(\S+)\/commands\/(\S+)\/policy/, 'plugin-host policy set $1 EXPRESSION --command $2'],
+  [/PUT \/api\/admin\/plugins\/(\S+)\/commands\/(\S+)\/roles/, 'plugin-host command set $1 $2 --help'],
+  [
+    /PUT \/api\/admin\/users\/(\d+)\/roles\/plugin\/([^\s/]+)\/([^\s,]+)/,
+    'plugin-host role give user:$1 $3 --plugin $2',
+  ],
+  [/PUT \/api\/admin\/users\/(\d+)\/roles\/(\w+)\/([^\s,]+)/, 'plugin-host role give user:$1 $3 --kind $2'],
 ];
 
-const asCommands = (text: string): string =>
+/** What the explanation of a decision says to change, as commands. */
+export const asCommands = (text: string): string =>
   COMMANDS.reduce((said, [call, command]) => said.replace(call, command), text);
 
 export type ExplainFlags = RemoteFlags & { trigger?: string; command?: string };

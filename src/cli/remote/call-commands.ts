@@ -57,7 +57,9 @@ export async function callPlugin(url: string, id: string, path: string, flags: C
   const body = await answer.text();
   const facts = { status: answer.status, headers: Object.fromEntries(answer.headers), body };
   const requestId = answer.headers.get('x-request-id') ?? '-';
-  const help = HELP[answer.status]?.(id, requestId) ?? '';
+  // What the plugin answers itself is its own matter.
+  const isOfService = answer.headers.get('content-type')?.startsWith('application/problem+json') === true;
+  const help = isOfService ? (HELP[answer.status]?.(id, requestId) ?? '') : '';
   const line = `${answer.status} (request ${requestId})`;
   const text = flags.json === true ? jsonText(facts) : answer.ok ? body : `${line}\n${body}${help}`;
   return { text, exitCode: answer.status < 400 ? 0 : 1 };

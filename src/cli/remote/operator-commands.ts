@@ -53,13 +53,13 @@ export function page<T>(answer: { items: readonly T[]; next_cursor?: string | nu
   return `${table([columns.map(([title]) => title), ...rows])}${more}`;
 }
 
-/** The members of one thing, a line each; what is an object is shown as JSON. */
+/** The members of one thing, a line each. */
 export const members = (value: Readonly<Record<string, unknown>>): string => table(rowsOf(value, ''));
 
 /** A row for each member; those of an object follow its name and a dot. */
 const rowsOf = (value: object, before: string): string[][] =>
   Object.entries(value).flatMap(([name, member]: [string, unknown]) => {
-    if (typeof member === 'object' && member !== null && !Array.isArray(member))
+    if (typeof member === 'object' && member !== null && !Array.isArray(member) && Object.keys(member).length > 0)
       return rowsOf(member, `${before}${name}.`);
     return [[`${before}${name}`, typeof member === 'string' ? member : member === null ? '-' : JSON.stringify(member)]];
   });

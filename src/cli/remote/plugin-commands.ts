@@ -126,7 +126,7 @@ export async function uploadPlugin(remote: Remote, file: string, frontend?: stri
     suggests: added.some(a => a.suggested !== null),
     publicOnes: added.filter(a => a.suggested?.effective_access === 'public').map(a => a.url),
   };
-  const kept = installed_version === null ? { values: [], databases: [] } : await keptOf(remote, id);
+  const kept = installed_version === null ? { values: [], databases: [] } : json ? null : await keptOf(remote, id);
   const lines = [
     `${id} ${version} is uploaded; ${is_installed ? 'it is what is installed already' : stays}`,
     ...signatureLines(uploaded.signature),
