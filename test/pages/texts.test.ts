@@ -1,6 +1,7 @@
 import t from 'tap';
 import { OBJECT_TYPES, AUDIT_ACTIONS as SHOWN_ACTIONS } from '../../admin/src/screens/audit-actions.ts';
 import { en } from '../../admin/src/texts/en.ts';
+import { LIMITS_EN } from '../../admin/src/texts/limits.en.ts';
 import { LIMITS_RU } from '../../admin/src/texts/limits.ru.ts';
 import { ru } from '../../admin/src/texts/ru.ts';
 import { SETTINGS_RU } from '../../admin/src/texts/settings.ru.ts';
@@ -65,6 +66,7 @@ t.test('every refusal, mistake, finding and suspension of the service has words'
 t.test('every key of the configuration and every limit is described in Russian', async t => {
   t.same(Object.keys(SETTINGS_RU).sort(), Object.keys(ROWS).sort());
   t.same(Object.keys(LIMITS_RU).sort(), Object.keys(LIMITS).sort());
+  t.same(Object.keys(LIMITS_EN).sort(), Object.keys(LIMITS).sort());
   for (const [name, text] of Object.entries({ ...SETTINGS_RU, ...LIMITS_RU })) t.match(text, /[а-яё]{3}/i, name);
 });
 

@@ -39,7 +39,7 @@ export async function renderPage(page: ReactNode): Promise<void> {
       <Kit>
         <QueryClientProvider client={queries}>
           {/* The middle of the head is empty; buttons of forms and rows of lists are below. */}
-          <Notifications position="top-center" limit={3} />
+          <Notifications position="top-center" />
           <Questions />
           {page}
         </QueryClientProvider>

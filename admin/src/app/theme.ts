@@ -56,8 +56,8 @@ export const themeOf = (close: string, show: string) =>
       // In its colour the title is too pale on the colour behind it.
       Alert: Alert.extend({ styles: { title: { color: 'var(--mantine-color-text)' } } }),
       // Styled in page.css; by name alone, so that the first view does not load what only later screens show.
-      PasswordInput: { defaultProps: { visibilityToggleButtonProps: { 'aria-label': show } } },
       Button: { classNames: { root: 'button', label: 'button-label' } },
+      PasswordInput: { defaultProps: { visibilityToggleButtonProps: { 'aria-label': show } } },
       // Links stand out from the row that is pointed at.
       Table: { defaultProps: { highlightOnHoverColor: 'light-dark(#f6f7f9, var(--mantine-color-dark-5))' } },
       Stepper: { classNames: { step: 'step', stepBody: 'step-body', separator: 'step-separator' } },

@@ -26,8 +26,9 @@ const roleNames = (words: string, between: string): string =>
 
 /** Which roles may what was refused, without the call of the API that the service names; null for other refusals. */
 function rolesText({ code, message }: ApiProblem): string | null {
-  const [, needed, yours] = / needs the role (.+); you are ([a-z ]+?)(?:, limited to .*)?$/.exec(message) ?? [];
+  const [, needed, yours, limit] = / needs the role (.+); you are ([a-z ]+?)(, limited to .*)?$/.exec(message) ?? [];
   if (code !== 'forbidden' || needed === undefined || yours === undefined) return null;
+  if (limit !== undefined) return i18next.t('may.otherPlugin', { needed: roleNames(needed, ' or ') });
   return i18next.t('may.refused', { needed: roleNames(needed, ' or '), yours: roleNames(yours, ' and ') });
 }
 

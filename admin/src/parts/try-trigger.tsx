@@ -9,7 +9,7 @@ import { LinkAnchor } from './links.tsx';
 import { durationText } from './quantities.ts';
 
 type HttpTrigger = Schemas['HttpTrigger'];
-type Answer = { status: number; text: string; ms: number; requestId: string };
+type Answer = { of: string; status: number; text: string; ms: number; requestId: string };
 
 const SHOWN_CHARS = 20_000;
 /** What plugins are sent most: JSON, where it is. */
@@ -60,9 +60,15 @@ export function TryTrigger({
       const sent = hasBody && body !== '' ? { body, headers: { 'Content-Type': typeOf(body) } } : {};
       const response = await fetch(url, { method, ...sent });
       const requestId = response.headers.get('x-request-id') ?? '';
-      setAnswer({ status: response.status, text: await response.text(), ms: performance.now() - at, requestId });
+      setAnswer({
+        of: trigger.name,
+        status: response.status,
+        text: await response.text(),
+        ms: performance.now() - at,
+        requestId,
+      });
     } catch (error) {
-      setAnswer({ status: 0, text: String(error), ms: performance.now() - at, requestId: '' });
+      setAnswer({ of: trigger.name, status: 0, text: String(error), ms: performance.now() - at, requestId: '' });
     } finally {
       setSending(false);
     }
@@ -114,7 +120,7 @@ export function TryTrigger({
           onChange={e => setBody(e.currentTarget.value)}
         />
       )}
-      {answer !== null && (
+      {answer?.of === trigger.name && (
         <div role="status">
           <Group gap="xs" mb={4}>
             <Badge color={answer.status >= 200 && answer.status < 300 ? 'teal' : 'orange'} variant="light">

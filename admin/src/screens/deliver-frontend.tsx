@@ -61,7 +61,7 @@ export function DeliverFrontend({ upload }: { upload: Schemas['Upload'] }) {
             </May>
           )}
         </Group>
-        {frontend !== null && installed_at === null && <Text size="sm">{t('frontend.openToAll')}</Text>}
+        {frontend !== null && upload.installed_version === null && <Text size="sm">{t('frontend.openToAll')}</Text>}
         {share !== null && <Progress value={share * 100} animated={share === 1} aria-label={t('frontend.sending')} />}
         <ProblemAlert error={error} />
       </Stack>

@@ -20,15 +20,19 @@ export function accessOf({ kind, role }: AccessChoice, upload: Upload) {
   };
 }
 
-/** New triggers that the author would open to fewer callers than all users. */
+/** New triggers that the author would open to fewer users than the default does. */
 const narrower = (upload: Upload): string[] =>
-  upload.access.flatMap(a => (a.new && (a.suggested?.policy ?? '') !== '' ? [a.trigger] : []));
+  upload.access.flatMap(a => (a.new && a.suggested?.users === true && a.suggested.policy !== '' ? [a.trigger] : []));
 
-/** As its author suggests, where that opens less than the default and nothing to every caller. */
-export function firstChoice(upload: Upload): AccessChoice {
-  const opens = upload.access.some(a => a.new && a.suggested?.effective_access === 'public');
-  return { kind: !opens && narrower(upload).length > 0 ? 'suggested' : 'users', role: '' };
-}
+/** Whether a suggestion opens no more than to all users, and can be saved. */
+const isModest = ({ suggested: s }: Upload['access'][number]): boolean =>
+  s === null || (s.users && !s.service_keys && !s.public && s.policy_problems.length === 0);
+
+/** As its author suggests, where that opens less than the default, and no trigger more. */
+export const firstChoice = (upload: Upload): AccessChoice => ({
+  kind: narrower(upload).length > 0 && upload.access.filter(a => a.new).every(isModest) ? 'suggested' : 'users',
+  role: '',
+});
 
 /** Who may call the triggers that are new: all users, those with a role, or whom the author suggests. */
 export function InstallAccess(props: {

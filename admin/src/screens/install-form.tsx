@@ -109,8 +109,11 @@ function KnownForm(props: Props & { before: Schemas['Plugin'] | null; tag: strin
   };
   /** The value another administrator has given a field since the form was opened. */
   const changedTo = (name: string): string | null => {
-    const value = present.get(name) ?? null;
-    return value === (initial.config[name] ?? '') ? null : value;
+    const value = present.get(name);
+    const before = initial.config[name] ?? '';
+    // A secret is not shown, neither then nor now.
+    if (value === undefined || held.get(name)?.sensitive === true || (value ?? '') === before) return null;
+    return value ?? t('install.cleared');
   };
   const submit = form.onSubmit(async values => {
     setError(null);

@@ -233,9 +233,18 @@ export function Review({ upload }: { upload: Schemas['Upload'] }) {
 function isLower(version: string, than: string): boolean {
   const [a, b] = [version, than].map(v => (/^\d+(\.\d+)*$/.test(v) ? v.split('.').map(Number) : null));
   if (a == null || b == null) return false;
-  const k = a.findIndex((part, at) => part !== (b[at] ?? 0));
-  return k < 0 ? a.length < b.length : (a[k] ?? 0) < (b[k] ?? 0);
+  for (let k = 0; k < Math.max(a.length, b.length); k++) {
+    const [left, right] = [a[k] ?? 0, b[k] ?? 0];
+    if (left !== right) return left < right;
+  }
+  return false;
 }
+
+type AnyTrigger = Schemas['Upload']['triggers'][number];
+
+const addressesOf = (x: AnyTrigger): string[] => (x.type === 'http' ? x.methods.map(m => `${m} ${x.path}`) : []);
+const commandOf = (x: AnyTrigger): string[] => (x.type === 'messenger' ? [`/${x.name}`] : []);
+const lost = (before: readonly string[], now: readonly string[]): string[] => before.filter(x => !now.includes(x));
 
 /** What is lost, or may be a mistake, when the version takes the place of the one that is installed. */
 function Replaced({ upload }: { upload: Schemas['Upload'] }) {
@@ -245,9 +254,8 @@ function Replaced({ upload }: { upload: Schemas['Upload'] }) {
     queryFn: async () => answered(await api.GET('/api/admin/plugins/{id}', { params: { path: { id: upload.id } } })),
   });
   if (installed === undefined) return null;
-  const name = (x: { type: string; name: string }): string => (x.type === 'messenger' ? `/${x.name}` : x.name);
-  const kept = new Set(upload.triggers.map(name));
-  const removed = installed.triggers.map(name).filter(x => !kept.has(x));
+  const removed = lost(installed.triggers.flatMap(addressesOf), upload.triggers.flatMap(addressesOf));
+  const commands = lost(installed.triggers.flatMap(commandOf), upload.triggers.flatMap(commandOf));
   const version = installed.version ?? '';
   const lines = [
     ...(installed.name !== null && installed.name !== upload.name
@@ -256,6 +264,7 @@ function Replaced({ upload }: { upload: Schemas['Upload'] }) {
     ...(upload.version === version ? [t('review.sameNumber', { version })] : []),
     ...(isLower(upload.version, version) ? [t('review.lower', { version })] : []),
     ...(removed.length > 0 ? [t('review.removed', { triggers: removed.join(', ') })] : []),
+    ...(commands.length > 0 ? [t('review.removedCommands', { commands: commands.join(', ') })] : []),
   ];
   if (lines.length === 0) return null;
   return (

@@ -11,6 +11,7 @@ import { FilterText } from '../parts/filter-text.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { bytesText, durationText, numberText } from '../parts/quantities.ts';
 import { currentLanguage } from '../texts/index.ts';
+import { LIMITS_EN } from '../texts/limits.en.ts';
 import { LIMITS_RU } from '../texts/limits.ru.ts';
 import { SETTINGS_RU } from '../texts/settings.ru.ts';
 
@@ -240,14 +241,8 @@ export function LimitTable() {
 
 const UNIT = /(Bytes|Ms|Seconds)(?=Max|Min|$|[A-Z])/;
 
-/** `executionMsMax` in words: execution, at most. */
-const wordsOf = (name: string): string => (currentLanguage() === 'ru' ? LIMITS_RU[name] : undefined) ?? englishOf(name);
-
-const englishOf = (name: string): string =>
-  name
-    .replace(UNIT, '')
-    .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
-    .toLowerCase();
+/** A newer service may have limits that these pages do not know. */
+const wordsOf = (name: string): string => (currentLanguage() === 'ru' ? LIMITS_RU : LIMITS_EN)[name] ?? name;
 
 function limitText(name: string, value: number): string {
   const [, unit] = UNIT.exec(name) ?? [];

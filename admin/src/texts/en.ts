@@ -12,7 +12,7 @@ export const en = {
   common: {
     all: 'All',
     back: 'Back',
-    showPassword: 'Show or hide the password',
+    showPassword: 'Show or hide what is typed',
     cancel: 'Cancel',
     clear: 'Clear',
     close: 'Close',
@@ -563,7 +563,8 @@ export const en = {
   review: {
     lower: 'Its number is lower than that of the installed version {{version}}.',
     otherName: 'It has another name: “{{name}}”; “{{before}}” is installed. Is it the same plugin?',
-    removed: 'It no longer has: {{triggers}}. Calls of them will be answered with 404.',
+    removed: 'It no longer answers: {{triggers}}. Such calls get 404.',
+    removedCommands: 'It no longer has the commands: {{commands}}.',
     replacedTitle: 'Compared with what is installed',
     sameNumber: 'The installed version has the number {{version}} too, and other contents.',
     sameAsInstalled: 'This is what is installed already',
@@ -620,6 +621,7 @@ export const en = {
     accessSuggestedAbout: 'You are asked before any trigger becomes public.',
     accessWider: 'This opens more than the author suggests for: {{triggers}}.',
     changedTo: 'Another administrator has set: {{value}}.',
+    cleared: 'no value',
     accessUsers: 'All logged-in users',
     accessUsersAbout: 'Every person with an account. You can change that afterwards.',
     config: 'Configuration',

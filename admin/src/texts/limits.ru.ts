@@ -1,4 +1,4 @@
-/** What the limits of a release mean, in Russian; in English their names say it. A test compares the names. */
+/** What the limits of a release mean, in Russian. A test compares the names. */
 export const LIMITS_RU: Readonly<Record<string, string>> = {
   memoryPagesMax: 'память исполнения, страниц по 64 кБ',
   executionMsMax: 'время исполнения',

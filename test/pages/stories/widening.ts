@@ -56,7 +56,7 @@ for (const [language, words] of [
     await page.locator('main button[type=submit], main .mantine-Button-root').last().click();
     await page.getByText(words.opens).waitFor();
     t.match(await page.locator('main').textContent(), 'has_role("dean")');
-    if (language === 'en-GB') await page.getByText('It no longer has: marks.').waitFor();
+    t.equal(await page.getByText('It no longer answers').count(), 0, 'the address is the same');
     t.same(await axe(), [], 'review');
     if (process.env.PICTURES !== undefined)
       await page.screenshot({ path: `${process.env.PICTURES}/review-${language}.png`, fullPage: true });
