@@ -12,6 +12,7 @@ import { startTexts } from '../texts/index.ts';
 import { keepFocus } from './keep-focus.ts';
 import { Questions } from './questions.tsx';
 import { styleNonce, themeOf } from './theme.ts';
+import { wordFields } from './word-fields.ts';
 
 const RETRIES = 2;
 
@@ -34,6 +35,7 @@ export async function renderPage(page: ReactNode): Promise<void> {
   const root = document.getElementById('root');
   if (root === null) throw new Error('the page has no #root');
   keepFocus();
+  wordFields();
   createRoot(root).render(
     <StrictMode>
       <Kit>

@@ -46,6 +46,12 @@ export const en = {
   },
   outdated: {
     title: 'Something else was saved here meanwhile',
+  field: {
+    missing: 'Fill in this field.',
+    email: 'Write an email address, like ada@uni.example.',
+    later: 'Choose a later day.',
+    wrong: 'This value does not fit here.',
+  },
     about: 'What you typed is still here, and is not saved. Saved now:',
     keep: 'Keep what I typed',
     load: 'Load what is saved',

@@ -29,6 +29,10 @@ t.test('setup, upload, review, installation, first call, policy, rollback, logou
   t.equal(new URL(page.url()).pathname, '/admin/setup', 'the link leads to the setup itself');
   await page.getByText('Database', { exact: true }).waitFor();
   await seen('setup');
+
+  await page.getByRole('button', { name: 'Create and log in' }).click();
+  const words = await page.evaluate("document.querySelector('input[type=email]').validationMessage");
+  t.equal(words, 'Fill in this field.', 'in the words of the page, not of the browser');
   await page.getByLabel('Email').fill(EMAIL);
   await page.getByRole('textbox', { name: 'Password', exact: true }).fill('password12');
   await page.getByRole('textbox', { name: 'Password again' }).fill('password12');
