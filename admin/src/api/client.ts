@@ -33,6 +33,22 @@ export function keepSetupToken(token: string): void {
   credentials.setupToken = token;
 }
 
+/**
+ * Whether the service takes the token of the setup. A wrong one is forgotten.
+ *
+ * @throws ApiProblem when the service cannot say
+ */
+export async function takesSetupToken(): Promise<boolean> {
+  try {
+    answered(await api.GET('/api/admin/plugins', { params: { query: { limit: 1 } } }));
+  } catch (problem) {
+    if (!(problem instanceof ApiProblem) || problem.status !== 401) throw problem;
+    credentials.setupToken = '';
+    return false;
+  }
+  return true;
+}
+
 /** Notes whether there is a session. */
 export function noteSession(isLoggedIn: boolean): void {
   credentials.isLoggedIn = isLoggedIn;

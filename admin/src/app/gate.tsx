@@ -1,7 +1,8 @@
 import { Alert, Box, Button, Center } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
 import { type ComponentType, lazy, Suspense, useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import { hasSetupToken, onOtherRoles } from '../api/client.ts';
+import { hasSetupToken, onOtherRoles, takesSetupToken } from '../api/client.ts';
 import { Away, refusingFor, useReadiness } from '../parts/away.tsx';
 import { ProblemAlert } from '../parts/problem.tsx';
 import { Waiting } from '../parts/waiting.tsx';
@@ -23,10 +24,17 @@ export function Gate() {
   const [hasToken, setHasToken] = useState(hasSetupToken);
   const { data, refetch } = session;
   useEffect(() => onOtherRoles(() => void refetch()), [refetch]);
+  const link = useQuery({
+    queryKey: ['setup-token'],
+    enabled: data?.setup_mode === true && hasToken,
+    queryFn: takesSetupToken,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  const isOpened = hasToken && link.data !== false;
   const first =
     data === undefined || data.page_proof_required === true || !data.authenticated
       ? null
-      : data.setup_mode && !hasToken
+      : data.setup_mode && !isOpened
         ? 'setup-token'
         : data.admin?.must_change_password === true
           ? 'new-password'
@@ -34,7 +42,7 @@ export function Gate() {
             ? 'second-factor'
             : 'screens';
   const screens = useScreens(first === 'screens');
-  if (data === undefined && session.error === null) return <FrameWaiting />;
+  if ((data === undefined && session.error === null) || link.isLoading) return <FrameWaiting />;
   if (data === undefined)
     return (
       <Center mih="100vh" p="md">
@@ -55,7 +63,7 @@ export function Gate() {
   return (
     <Suspense fallback={<SmallWaiting />}>
       {first === 'setup-token' ? (
-        <SetupToken onTaken={() => setHasToken(true)} />
+        <SetupToken wasWrong={link.data === false} onTaken={() => setHasToken(true)} />
       ) : first === 'new-password' ? (
         <SmallPage title={t('password.temporaryTitle')}>
           <NewPassword isTemporary />

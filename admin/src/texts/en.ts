@@ -279,6 +279,7 @@ export const en = {
     tokenSubmit: 'Go on',
     tokenTitle: 'Set up this service',
     tokenWhere: 'The start has printed it after “setup token:”, in the terminal or the journal.',
+    tokenWrong: 'This is not the token that the start has printed.',
   },
   comparePolicy: {
     about: 'Before you save: looks at all people, and at the calls of the last days.',

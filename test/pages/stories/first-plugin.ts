@@ -239,11 +239,14 @@ t.test('a refused module: what is wrong, where, and what to do, in the language 
 
 t.test('the setup token is typed where the link was not followed, and a wrong one is refused', async t => {
   const { errors, open, page } = await startAdminBrowser(t, { loggedIn: false });
+  const isWrong = page.getByText('This is not the token that the start has printed');
+  await open('/admin/#token=of-an-older-start');
+  await isWrong.waitFor();
   await open('/admin/?');
   const token = page.getByLabel('Setup token').and(page.locator('input'));
   await token.fill('not the token');
   await page.getByRole('button', { name: 'Go on' }).click();
-  await page.getByRole('alert').waitFor();
+  await isWrong.waitFor();
   await token.fill(TOKEN);
   await page.keyboard.press('Enter');
   await page.getByLabel('Your name').waitFor();
