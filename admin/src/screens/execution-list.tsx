@@ -1,6 +1,7 @@
 import { Box, Group, Select, Switch, Text, TextInput, UnstyledButton } from '@mantine/core';
 import { IconListCheck } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
 import type { Streamed } from '../api/event-stream.ts';
@@ -19,6 +20,7 @@ import { PluginPicker } from '../parts/plugin-picker.tsx';
 import { durationText } from '../parts/quantities.ts';
 import { When } from '../parts/time.tsx';
 import { ExecutionDrawer } from './execution-details.tsx';
+import { Section } from './review.tsx';
 
 type Execution = Schemas['Execution'];
 type Outcome = Execution['outcome'] | 'failed';
@@ -53,8 +55,12 @@ function filterOf(search: SearchState, plugin: string | null) {
   return { plugin: plugin ?? search.plugin, outcome: outcomeOf(search), trigger, principal, since, until, ...one };
 }
 
+/** How far back failures are shown above everything that ran, and how many of them at a time. */
+const LATE_FAILURES_MS = 24 * 3_600_000;
+const LATE_FAILURES = 5;
+
 /**
- * What ran: newest first, filtered in the address, followed live.
+ * What ran: the newest failures, then everything, newest first; filtered in the address, followed live.
  *
  * @param plugin the plugin whose executions they are; null for all plugins
  */
@@ -68,6 +74,22 @@ export default function ExecutionList({ plugin }: { plugin: string | null }) {
     answered(await api.GET('/api/admin/executions', { params: { query: { limit: 50, cursor, ...filter } } })),
   );
   const columns = useColumns(plugin === null);
+  const table = (
+    <KeysetTable
+      label={t('nav.executions')}
+      query={list}
+      rowKey={e => e.id}
+      columns={columns}
+      empty={
+        <Empty
+          icon={IconListCheck}
+          title={t('executions.emptyTitle')}
+          text={t(isNarrowed(search) ? 'executions.emptyFilter' : 'executions.empty')}
+          action={<ClearFilters of={FILTERS} />}
+        />
+      }
+    />
+  );
   return (
     <>
       <Filters plugin={plugin} isLive={isLive} />
@@ -80,27 +102,45 @@ export default function ExecutionList({ plugin }: { plugin: string | null }) {
           about={t('executions.liveAbout')}
           empty={t('executions.liveEmpty')}
         />
+      ) : isNarrowed(search) ? (
+        table
       ) : (
-        <KeysetTable
-          label={t('nav.executions')}
-          query={list}
-          rowKey={e => e.id}
-          columns={columns}
-          empty={
-            <Empty
-              icon={IconListCheck}
-              title={t('executions.emptyTitle')}
-              text={t(isNarrowed(search) ? 'executions.emptyFilter' : 'executions.empty')}
-              action={<ClearFilters of={FILTERS} />}
-            />
-          }
-        />
+        <BelowFailures plugin={plugin} columns={columns}>
+          {table}
+        </BelowFailures>
       )}
       <ExecutionDrawer
         plugin={plugin ?? search.of ?? null}
         execution={search.execution}
         onClose={() => setSearch({ execution: undefined, of: undefined })}
       />
+    </>
+  );
+}
+
+/** What ran below the failures of the last day, which are what most come for; alone where nothing failed. */
+function BelowFailures(props: { plugin: string | null; columns: Array<Column<Execution>>; children: ReactNode }) {
+  const { children, columns, plugin } = props;
+  const { t } = useTranslation();
+  const list = useKeyset<Execution, { items: Execution[] }>(['executions', 'late failures', plugin], async cursor => {
+    const since = new Date(Date.now() - LATE_FAILURES_MS).toISOString();
+    const query = { limit: LATE_FAILURES, cursor, plugin: plugin ?? undefined, outcome: 'failed', since } as const;
+    return answered(await api.GET('/api/admin/executions', { params: { query } }));
+  });
+  if (list.rows.length === 0) return children;
+  return (
+    <>
+      <Section title={t('executions.lateFailures')}>
+        <KeysetTable
+          label={t('executions.lateFailures')}
+          query={list}
+          rowKey={e => e.id}
+          // The cause on any width: it is what one looks for here.
+          columns={columns.map(c => (c.key === 'why' ? { ...c, from: undefined } : c))}
+          empty={null}
+        />
+      </Section>
+      <Section title={t('executions.all')}>{children}</Section>
     </>
   );
 }

@@ -778,6 +778,7 @@ export const en = {
     again: 'Run it again',
     againAbout:
       'In the folder of the plugin: with an administration key in PLUGIN_HOST_TOKEN, or with the file of the recording in the place of the number.',
+    all: 'Everything that ran',
     againRecorded: 'The recorded module itself, without its sources:',
     saveRecording: 'Download the recording',
     at: 'When',
@@ -790,6 +791,7 @@ export const en = {
     hostCalls: 'Host calls',
     likeIt: 'Others of this trigger',
     live: 'Live',
+    lateFailures: 'Failures of the last 24 hours',
     liveAbout: 'Executions appear as they are recorded: failures always, successes in part.',
     liveEmpty: 'Waiting for the next execution. You can leave this open.',
     log: 'Log',

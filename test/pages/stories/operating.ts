@@ -82,6 +82,9 @@ t.test('a key is made, a version fails, its execution says why, and the version 
   await page.getByText('Version 1.0.0 runs again').waitFor();
   t.equal((await call()).status, 200);
 
+  await open('/admin/executions');
+  await page.getByRole('table', { name: 'Failures of the last 24 hours' }).getByText('trapped').waitFor();
+
   // A refused key: its execution says why, and what would let it in.
   await open('/admin/plugins/greeter/triggers/run');
   const editor = page.locator('.cm-content');
