@@ -27,16 +27,12 @@ export function useSent(plugin: string): (work: Promise<unknown>) => Promise<voi
   };
 }
 
-/**
- * Changes settings of a plugin, or of a trigger or command of it, and reads again what the pages show of them.
- *
- * @param saved what is said when they are saved
- */
-export function useSettingsChange(plugin: string, saved: string) {
+/** Changes settings of a plugin, or of a trigger or command of it, and reads again what the pages show of them. */
+export function useSettingsChange(plugin: string) {
   const readAgain = useReadAgain(plugin);
   const sent = useSent(plugin);
-  /** Shows what is saved now. */
-  const done = async (): Promise<void> => {
+  /** Shows what is saved now, and says what that was. */
+  const done = async (saved: string): Promise<void> => {
     await readAgain();
     notifyDone(saved);
   };

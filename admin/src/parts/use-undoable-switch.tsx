@@ -14,6 +14,8 @@ export type SwitchChange = {
   plugin: string;
   /** The trigger or command. */
   name: string;
+  /** What it switches, in the words of the page. */
+  member: string;
   /** What is saved, with its tag. */
   read(): Promise<{ value: boolean; tag: string }>;
   /** @returns the tag of the settings as they are then */
@@ -26,7 +28,7 @@ export function useUndoableSwitch(): (change: SwitchChange, value: boolean) => P
   const queries = useQueryClient();
   const shown = useRef('');
   const last = useRef(new Map<string, Promise<void>>());
-  const turn = async ({ name, plugin, read, send }: SwitchChange, value: boolean): Promise<void> => {
+  const turn = async ({ member, name, plugin, read, send }: SwitchChange, value: boolean): Promise<void> => {
     const readAgain = (): Promise<void> => queries.invalidateQueries({ queryKey: ['plugins', plugin] });
     /** What another administrator has changed since may make it mean something else. */
     const undo = (tag: string): void => {
@@ -59,7 +61,9 @@ export function useUndoableSwitch(): (change: SwitchChange, value: boolean) => P
         autoClose: UNDO_MS,
         message: (
           <Group justify="space-between" wrap="nowrap">
-            <Text size="sm">{t('access.saved', { trigger: name })}</Text>
+            <Text size="sm">
+              {t('access.saved', { trigger: name, what: `${member} – ${t(value ? 'common.on' : 'common.off')}` })}
+            </Text>
             <Button
               size="compact-sm"
               variant="light"

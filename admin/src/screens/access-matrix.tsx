@@ -16,7 +16,13 @@ import { Section } from './review.tsx';
 import { RoleAccess } from './role-access.tsx';
 
 type Settings = Schemas['TriggerSettings'];
-type Member = 'enabled' | 'allow_user_session' | 'allow_service_key';
+/** Switches of a trigger, and their heads. */
+const MEMBERS = {
+  enabled: 'access.enabled',
+  allow_user_session: 'access.users',
+  allow_service_key: 'access.keys',
+} as const;
+type Member = keyof typeof MEMBERS;
 
 /** Who may call what: a row for each trigger and command, changed where it stands, and taken back with one click. */
 export default function AccessMatrix({ plugin }: { plugin: Schemas['Plugin'] }) {
@@ -63,6 +69,7 @@ export default function AccessMatrix({ plugin }: { plugin: Schemas['Plugin'] }) 
 /** Changes one member of the settings of a trigger. */
 function useChangeTrigger(): (before: Settings, member: Member, value: boolean) => Promise<void> {
   const turn = useUndoableSwitch();
+  const { t } = useTranslation();
   return ({ plugin_id, trigger }, member, value) => {
     const path = { id: plugin_id, name: trigger };
     const read = async () => {
@@ -75,13 +82,14 @@ function useChangeTrigger(): (before: Settings, member: Member, value: boolean) 
         await api.PUT('/api/admin/plugins/{id}/triggers/{name}/settings', { params, body: { [member]: to } }),
       );
     };
-    return turn({ plugin: plugin_id, name: trigger, read, send }, value);
+    return turn({ plugin: plugin_id, name: trigger, member: t(MEMBERS[member]), read, send }, value);
   };
 }
 
 /** Enables or disables a command. */
 function useChangeCommand(): (before: Schemas['CommandSettings'], value: boolean) => Promise<void> {
   const turn = useUndoableSwitch();
+  const { t } = useTranslation();
   return ({ command, plugin_id }, value) => {
     const path = { id: plugin_id, cmd: command };
     const read = async () => {
@@ -92,17 +100,17 @@ function useChangeCommand(): (before: Schemas['CommandSettings'], value: boolean
       const params = { path, header: { 'If-Match': tag } };
       return tagOf(await api.PUT('/api/admin/plugins/{id}/commands/{cmd}/enabled', { params, body: { enabled } }));
     };
-    return turn({ plugin: plugin_id, name: `/${command}`, read, send }, value);
+    return turn({ plugin: plugin_id, name: `/${command}`, member: t('access.enabled'), read, send }, value);
   };
 }
 
 function Triggers({ items }: { items: readonly Settings[] }) {
   const { t } = useTranslation();
   const change = useChangeTrigger();
-  const flag = (s: Settings, member: Member, label: string) => (
+  const flag = (s: Settings, member: Member) => (
     <Switch
       checked={s[member]}
-      aria-label={`${s.trigger}: ${label}`}
+      aria-label={`${s.trigger}: ${t(MEMBERS[member])}`}
       onChange={e => void change(s, member, e.currentTarget.checked)}
     />
   );
@@ -146,9 +154,9 @@ function Triggers({ items }: { items: readonly Settings[] }) {
                   )}
                 </div>
               </Table.Td>
-              <Table.Td data-label={t('access.enabled')}>{flag(s, 'enabled', t('access.enabled'))}</Table.Td>
-              <Table.Td data-label={t('access.users')}>{flag(s, 'allow_user_session', t('access.users'))}</Table.Td>
-              <Table.Td data-label={t('access.keys')}>{flag(s, 'allow_service_key', t('access.keys'))}</Table.Td>
+              <Table.Td data-label={t('access.enabled')}>{flag(s, 'enabled')}</Table.Td>
+              <Table.Td data-label={t('access.users')}>{flag(s, 'allow_user_session')}</Table.Td>
+              <Table.Td data-label={t('access.keys')}>{flag(s, 'allow_service_key')}</Table.Td>
               <Table.Td maw={260} data-label={t('access.policy')}>
                 <PolicyCell
                   expression={s.policy_expression}
@@ -217,11 +225,11 @@ function Origins({ id }: { id: string }) {
 function OriginsForm({ id, saved, tag }: { id: string; saved: readonly string[]; tag: string }) {
   const { t } = useTranslation();
   const edit = useDraft([...saved], tag);
-  const { done, sent } = useSettingsChange(id, t('access.originsSaved'));
+  const { done, sent } = useSettingsChange(id);
   const save = async (origins: string[], on: string): Promise<void> => {
     const params = { path: { id }, header: { 'If-Match': on } };
     await sent(api.PUT('/api/admin/plugins/{id}/origins', { params, body: { origins } }));
-    await done();
+    await done(t('access.originsSaved'));
   };
   return (
     <Stack gap="xs">

@@ -12,7 +12,7 @@ import { PluginCrumbs } from '../parts/links.tsx';
 import { LoadedPage } from '../parts/loaded-page.tsx';
 import { Outdated } from '../parts/outdated.tsx';
 import { Page } from '../parts/page.tsx';
-import { notifyProblem } from '../parts/problem.tsx';
+import { memberText, notifyProblem } from '../parts/problem.tsx';
 import { useDraft } from '../parts/use-draft.ts';
 import { useSettingsChange } from '../parts/use-settings-change.ts';
 import { WhyButton } from '../parts/why-button.tsx';
@@ -32,8 +32,9 @@ export default function CommandScreen() {
       return { settings: answered(reply), tag: tagOf(reply) };
     },
   });
-  const { done, sent } = useSettingsChange(id, t('access.saved', { trigger: name }));
-  const change = (work: Promise<unknown>): Promise<void> => sent(work).then(done);
+  const { done, sent } = useSettingsChange(id);
+  const saved = (what: string): Promise<void> => done(t('access.saved', { trigger: `/${name}`, what }));
+  const change = (what: string, work: Promise<unknown>): Promise<void> => sent(work).then(() => saved(what));
   /** Asks before a change opens the command to everyone. @throws Error when it is not wanted */
   const assertMayOpen = async (before: Settings, after: Settings): Promise<void> => {
     const isOpened =
@@ -62,6 +63,7 @@ export default function CommandScreen() {
             save={async (body, on) => {
               await assertMayOpen(settings, { ...settings, ...body });
               await change(
+                t('access.roles'),
                 api
                   .PUT('/api/admin/plugins/{id}/commands/{cmd}/roles', { params: at(on), body })
                   .then(reply => notifyWarnings(answered(reply).warnings)),
@@ -79,6 +81,7 @@ export default function CommandScreen() {
               save={async (expression, on) => {
                 await assertMayOpen(settings, { ...settings, policy_expression: expression });
                 await change(
+                  memberText('policy_expression'),
                   api.PUT('/api/admin/plugins/{id}/commands/{cmd}/policy', { params: at(on), body: { expression } }),
                 );
               }}
@@ -96,7 +99,7 @@ export default function CommandScreen() {
                   }),
                 )
               }
-              reread={done}
+              reread={() => saved(memberText('policy_expression'))}
             />
           </Section>
           <May need="access">
@@ -106,6 +109,7 @@ export default function CommandScreen() {
                 label={t('command.recordSwitch')}
                 onChange={event =>
                   void change(
+                    memberText('record'),
                     api.PUT('/api/admin/plugins/{id}/commands/{cmd}/record', {
                       params: at(tag),
                       body: { record: event.currentTarget.checked },

@@ -75,12 +75,12 @@ function Frontend({ plugin }: { plugin: Schemas['Plugin'] }) {
 /** What the pages of a plugin may do, said in plain words. */
 function Trust({ plugin, tag }: ReadPlugin) {
   const { t } = useTranslation();
-  const { done, sent } = useSettingsChange(plugin.id, t('config.saved'));
+  const { done, sent } = useSettingsChange(plugin.id);
   const params = { path: { id: plugin.id }, header: { 'If-Match': tag } };
   const changed = async (work: Promise<unknown>): Promise<void> => {
     try {
       await sent(work);
-      await done();
+      await done(t('config.saved'));
     } catch (problem) {
       notifyProblem(problem);
     }

@@ -11,7 +11,7 @@ import { LinkButton, PluginCrumbs } from '../parts/links.tsx';
 import { LoadedPage } from '../parts/loaded-page.tsx';
 import { Outdated } from '../parts/outdated.tsx';
 import { Page } from '../parts/page.tsx';
-import { notifyProblem } from '../parts/problem.tsx';
+import { memberText, notifyProblem } from '../parts/problem.tsx';
 import { useDraft } from '../parts/use-draft.ts';
 import { useSettingsChange } from '../parts/use-settings-change.ts';
 import { WhyButton } from '../parts/why-button.tsx';
@@ -34,14 +34,15 @@ export default function TriggerScreen() {
       return { settings: answered(reply), tag: tagOf(reply) };
     },
   });
-  const { done, sent } = useSettingsChange(id, t('access.saved', { trigger: name }));
+  const { done, sent } = useSettingsChange(id);
+  const saved = (member: string): Promise<void> => done(t('access.saved', { trigger: name, what: memberText(member) }));
   const at = (tag: string) => ({ path, header: { 'If-Match': tag } });
   const change = async (
     tag: string,
     body: Partial<Pick<Settings, 'policy_expression' | 'frontend_origins' | 'record'>>,
   ): Promise<void> => {
     await sent(api.PUT('/api/admin/plugins/{id}/triggers/{name}/settings', { params: at(tag), body }));
-    await done();
+    await saved(Object.keys(body)[0] ?? '');
   };
   return (
     <LoadedPage key={key.join('/')} query={query} title={name} crumbs={<PluginCrumbs id={id} tab="access" />}>
@@ -92,7 +93,7 @@ export default function TriggerScreen() {
                   }),
                 )
               }
-              reread={done}
+              reread={() => saved('policy_expression')}
             />
           </Section>
           <Activity plugin={id} trigger={name} />

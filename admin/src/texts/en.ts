@@ -27,6 +27,8 @@ export const en = {
     moreActions: 'More actions',
     never: 'never',
     no: 'no',
+    off: 'off',
+    on: 'on',
     filters: 'Filters ({{count}})',
     noFilter: 'Clear the filters',
     nothingFound: 'Nothing found',
@@ -44,14 +46,14 @@ export const en = {
     undo: 'Undo',
     yes: 'yes',
   },
-  outdated: {
-    title: 'Something else was saved here meanwhile',
   field: {
     missing: 'Fill in this field.',
     email: 'Write an email address, like ada@uni.example.',
     later: 'Choose a later day.',
     wrong: 'This value does not fit here.',
   },
+  outdated: {
+    title: 'Something else was saved here meanwhile',
     about: 'What you typed is still here, and is not saved. Saved now:',
     keep: 'Keep what I typed',
     load: 'Load what is saved',
@@ -277,9 +279,9 @@ export const en = {
     token: 'Setup token',
     tokenAbout: 'This service has no administrator yet. The person who has started it can set it up.',
     tokenSubmit: 'Go on',
+    tokenWrong: 'This is not the token that the start has printed.',
     tokenTitle: 'Set up this service',
     tokenWhere: 'The start has printed it after “setup token:”, in the terminal or the journal.',
-    tokenWrong: 'This is not the token that the start has printed.',
   },
   comparePolicy: {
     about: 'Before you save: looks at all people, and at the calls of the last days.',
@@ -739,7 +741,7 @@ export const en = {
     restricted: 'Users with the right',
     roles: 'Roles',
     notUndone: 'The change of {{trigger}} was not taken back: meanwhile another administrator changed {{members}}.',
-    saved: '{{trigger}} is saved',
+    saved: 'Saved in {{trigger}}: {{what}}',
     trigger: 'Trigger',
     triggers: 'HTTP triggers',
     triggersAbout:
@@ -776,9 +778,9 @@ export const en = {
     about:
       'What ran, of all plugins, the newest first: all failures, and a sample of what went well. A row opens its log.',
     again: 'Run it again',
+    all: 'Everything that ran',
     againAbout:
       'In the folder of the plugin: with an administration key in PLUGIN_HOST_TOKEN, or with the file of the recording in the place of the number.',
-    all: 'Everything that ran',
     againRecorded: 'The recorded module itself, without its sources:',
     saveRecording: 'Download the recording',
     at: 'When',
@@ -789,9 +791,9 @@ export const en = {
     emptyTitle: 'No executions',
     failure: 'Why',
     hostCalls: 'Host calls',
+    lateFailures: 'Failures of the last 24 hours',
     likeIt: 'Others of this trigger',
     live: 'Live',
-    lateFailures: 'Failures of the last 24 hours',
     liveAbout: 'Executions appear as they are recorded: failures always, successes in part.',
     liveEmpty: 'Waiting for the next execution. You can leave this open.',
     log: 'Log',

@@ -90,7 +90,7 @@ t.test('setup, upload, review, installation, first call, policy, rollback, logou
   await page.getByText('PUBLIC').first().waitFor();
   await seen('access');
   await users.click({ force: true });
-  await page.getByText('entries is saved').waitFor();
+  await page.getByText('Saved in entries: Users – on').waitFor();
   t.equal((await s.trigger('guestbook/entries')).status, 401, 'it is for users now');
   await page.getByRole('button', { name: 'Undo' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Open it to every caller' }).click();
@@ -178,7 +178,7 @@ t.test('a policy is written with the errors of the service, tried as a user, and
   await page.getByText('No call was recorded in the last 7 days').waitFor();
   t.same(await axe(), []);
   await page.getByRole('button', { name: 'Save', exact: true }).first().click();
-  await page.getByText('run is saved').waitFor();
+  await page.getByText('Saved in run: the policy').waitFor();
   await page.getByRole('link', { name: 'Why?' }).last().click();
   await page.getByRole('heading', { level: 1, name: 'Why?' }).waitFor();
   await choosePerson(page);

@@ -121,7 +121,7 @@ t.test(
     await open('/admin/plugins/hello/triggers/greet');
     await page.getByRole('button', { name: 'has_role("teacher")' }).click();
     await page.getByRole('button', { name: 'Save', exact: true }).click();
-    await page.getByText('greet is saved').waitFor();
+    await page.getByText('Saved in greet: the policy').waitFor();
     await page.getByRole('button', { name: 'History' }).click();
     const newest = dialog.getByRole('row').filter({ has: page.locator('ins') });
     t.equal(await newest.locator('ins').textContent(), 'teacher');

@@ -41,7 +41,7 @@ t.test('what another administrator has changed meanwhile is not overwritten, and
   await outdated.waitFor({ state: 'detached' });
   t.equal(await page.getByText('Nothing was saved').count(), 0, 'what was said of the draft is over');
   await page.getByRole('button', { name: 'Save', exact: true }).first().click();
-  await page.getByText('greet is saved').first().waitFor();
+  await page.getByText('Saved in greet: the policy').first().waitFor();
   t.equal((await request(path, { headers: session })).json.policy_expression, 'user.locale == "ru"', 'on purpose');
 
   // What is read again while something is typed takes nothing away, and the other's change is still not overwritten.
@@ -71,7 +71,7 @@ t.test('a restore that is given up leaves what was typed; roles of a command are
   const role = page.getByLabel('System role');
   await role.fill(' dean ');
   await save.first().click();
-  await page.getByText('hi is saved').first().waitFor();
+  await page.getByText('Saved in /hi: Roles').first().waitFor();
   t.equal((await settings()).system_role, 'dean');
   await page.locator('input[value="dean"]').waitFor();
   t.equal(await outdated.count(), 0, 'one’s own change is not another’s');
@@ -142,7 +142,7 @@ t.test('a change is not taken back over what another administrator has changed s
   t.equal((await put({ allow_user_session: false, allow_service_key: true })).status, 200);
   await open('/admin/plugins/hello?tab=access');
   await page.getByLabel('greet: Users').click({ force: true });
-  await page.getByText('greet is saved').waitFor();
+  await page.getByText('Saved in greet: Users – on').waitFor();
   t.equal((await put({ enabled: false })).status, 200);
   await page.getByRole('button', { name: 'Undo' }).click();
   await page
@@ -153,7 +153,7 @@ t.test('a change is not taken back over what another administrator has changed s
 
   // Alone, one click takes back that one change.
   await page.getByLabel('greet: Service keys').click({ force: true });
-  await page.getByText('greet is saved').waitFor();
+  await page.getByText('Saved in greet: Service keys – off').waitFor();
   await page.getByRole('button', { name: 'Undo' }).click();
   await page.getByRole('button', { name: 'Undo' }).waitFor({ state: 'detached' });
   await page.locator('input[aria-label="greet: Service keys"]:checked').waitFor({ state: 'attached' });
