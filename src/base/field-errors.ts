@@ -46,6 +46,46 @@ function kindOf(issue: Issue): Pick<FieldError, 'code' | 'limit'> {
   }
 }
 
+const UNITS: Readonly<Record<string, readonly [one: string, other: string]>> = {
+  string: ['character', 'characters'],
+  array: ['entry', 'entries'],
+};
+
+/** What a bound asks for. */
+function boundWords(issue: z.core.$ZodIssueTooSmall | z.core.$ZodIssueTooBig): string {
+  const isBelow = issue.code === 'too_small';
+  const bound = Number(isBelow ? issue.minimum : issue.maximum);
+  const unit = UNITS[issue.origin]?.[bound === 1 ? 0 : 1];
+  if (unit === undefined && issue.inclusive !== true) return `must be ${isBelow ? 'above' : 'below'} ${bound}`;
+  if (unit === undefined) return `must be at ${isBelow ? 'least' : 'most'} ${bound}`;
+  if (isBelow && bound === 1) return 'must not be empty';
+  return `must have ${issue.exact === true ? 'exactly' : isBelow ? 'at least' : 'at most'} ${bound} ${unit}`;
+}
+
+const FORMATS: Readonly<Record<string, string>> = {
+  datetime: 'must be a time like 2026-01-31T12:00:00Z',
+  email: 'must be an email address',
+  url: 'must be a URL',
+};
+
+/** What would be right. Where the schema does not say it, zod has a text of its own, which is for programmers. */
+function wordsOf(issue: Issue): string {
+  if (!/^(Too|Invalid) /.test(issue.message)) return issue.message;
+  switch (issue.code) {
+    case 'too_small':
+    case 'too_big':
+      return boundWords(issue);
+    case 'invalid_value':
+      return issue.values.length === 1
+        ? `must be ${JSON.stringify(issue.values[0])}`
+        : `must be one of ${issue.values.map(v => JSON.stringify(v)).join(', ')}`;
+    case 'invalid_format':
+      return FORMATS[issue.format] ?? issue.message;
+    default:
+      return issue.message;
+  }
+}
+
 /** The issues zod found, each as a place in the input and what would be right. */
 export function fieldErrorsOf(error: z.ZodError): FieldError[] {
   return error.issues.flatMap((issue): FieldError[] => {
@@ -59,7 +99,7 @@ export function fieldErrorsOf(error: z.ZodError): FieldError[] {
     const words = issue.code === 'invalid_type' ? TYPE_WORDS[issue.expected] : undefined;
     // zod says what it received only in its text.
     const missing = issue.message.endsWith('received undefined');
-    if (words === undefined) return [{ pointer, message: issue.message, ...kindOf(issue) }];
+    if (words === undefined) return [{ pointer, message: wordsOf(issue), ...kindOf(issue) }];
     if (missing) return [{ pointer, message: `is missing; it must be ${words}`, code: 'missing' }];
     return [{ pointer, message: `must be ${words}`, ...kindOf(issue) }];
   });

@@ -142,7 +142,11 @@ export type MessengerTrigger = z.infer<typeof messengerTrigger>;
 
 /** What the section `plugin.manifest` holds. What spans several parts of it is checked by `parseManifest`. */
 export const manifest = z.object({
-  abi: z.int().min(1).describe('Version of the protocol whose functions the module imports').default(ABI_UNSTATED),
+  abi: z
+    .int()
+    .min(1, `must be a protocol version of this host: 1 to ${ABI_NEWEST}`)
+    .describe('Version of the protocol whose functions the module imports')
+    .default(ABI_UNSTATED),
   id: z
     .string()
     .regex(
@@ -150,8 +154,8 @@ export const manifest = z.object({
       'must have lower-case letters, digits, _ and -, at most 64, and begin with a letter or digit',
     )
     .describe('Id of the plugin, used in addresses, permissions and scopes'),
-  name: z.string().min(1, 'must not be empty').max(200).describe('Name that people read'),
-  version: z.string().min(1, 'must not be empty').max(64).describe('Version of the plugin, like 1.0.0'),
+  name: z.string().min(1).max(200).describe('Name that people read'),
+  version: z.string().min(1).max(64).describe('Version of the plugin, like 1.0.0'),
   requirements: z.array(requirement).max(100).describe('What the plugin asks its host for').default([]),
   triggers: z.array(trigger).max(500).describe('HTTP endpoints and commands of messengers').default([]),
   start: z

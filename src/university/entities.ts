@@ -58,7 +58,7 @@ const isText = (text: string): boolean => text.isWellFormed() && !text.includes(
 const words = (charsMax: number) =>
   z
     .string()
-    .min(1, 'must not be empty')
+    .min(1)
     .max(charsMax, `must have at most ${charsMax} characters`)
     .refine(isText, 'must not hold a NUL character or half of a surrogate pair');
 

@@ -18,6 +18,47 @@ function codesOf(value: unknown): Array<[string, string | undefined, number | un
   return parsed.success ? [] : fieldErrorsOf(parsed.error).map(e => [e.pointer, e.code, e.limit]);
 }
 
+/** What would be right, where the schema does not say it. */
+const BOUNDS = z.object({
+  text: z.string().min(1),
+  code: z.string().length(4),
+  long: z.string().max(5),
+  tags: z.array(z.int()).min(2),
+  few: z.array(z.int()).max(1),
+  least: z.int().min(1),
+  most: z.int().max(9),
+  share: z.number().gt(0),
+  kind: z.enum(['a', 'b']),
+  only: z.literal('x'),
+  at: z.iso.datetime(),
+  mail: z.email(),
+  own: z.string().min(3, 'must be a name'),
+});
+
+t.test('what would be right is said in words', async t => {
+  const wrong = {
+    ...{ text: '', code: 'abc', long: 'abcdef', tags: [1], few: [1, 2], least: 0, most: 10, share: 0 },
+    ...{ kind: 'c', only: 'y', at: 'today', mail: 'ada', own: 'a' },
+  };
+  const { error } = BOUNDS.safeParse(wrong);
+  const words = error === undefined ? [] : fieldErrorsOf(error).map(e => [e.pointer.slice(1), e.message]);
+  t.same(Object.fromEntries(words), {
+    text: 'must not be empty',
+    code: 'must have exactly 4 characters',
+    long: 'must have at most 5 characters',
+    tags: 'must have at least 2 entries',
+    few: 'must have at most 1 entry',
+    least: 'must be at least 1',
+    most: 'must be at most 9',
+    share: 'must be above 0',
+    kind: 'must be one of "a", "b"',
+    only: 'must be "x"',
+    at: 'must be a time like 2026-01-31T12:00:00Z',
+    mail: 'must be an email address',
+    own: 'must be a name',
+  });
+});
+
 for (const [what, change, expected] of [
   ['what is missing', { name: undefined }, ['/name', 'missing', undefined]],
   ['another type', { count: 'x' }, ['/count', 'wrong_type', undefined]],

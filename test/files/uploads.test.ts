@@ -258,7 +258,7 @@ t.test('a description that is wrong is refused with every place that is', async 
     [{ file_type: 'movie' }, '/file_type', /one of photo, document/],
     [{ file_type: 'photo' }, '/file_type', /"photo" does not go with MIME type text\/plain/],
     [{ file_type: 'voice', mime_type: 'video/mp4' }, '/file_type', /does not go with/],
-    [{ size: -1 }, '/size', />=0/],
+    [{ size: -1 }, '/size', /at least 0/],
     [{ size: 1.5 }, '/size', /whole number/],
     [{ size: '1' }, '/size', /number/],
     [{ size: undefined }, '/size', /missing/],

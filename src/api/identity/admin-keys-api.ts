@@ -25,7 +25,7 @@ const SCOPES_MAX = 100;
 
 const newKey = z
   .strictObject({
-    name: z.string().min(1, 'must not be empty').max(200),
+    name: z.string().min(1).max(200),
     scopes: z
       .array(z.string().refine(isScope, `must be one of ${SCOPES}`))
       .min(1, `must name at least one of ${SCOPES}`)

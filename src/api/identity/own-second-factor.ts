@@ -68,7 +68,7 @@ export const ownSecondFactor = resource(
       summary: 'Add a passkey',
       body: z.strictObject({
         continuation,
-        name: z.string().trim().min(1, 'must not be empty').max(100),
+        name: z.string().trim().min(1).max(100),
         response: creationResponse.describe('What navigator.credentials.create answered, as JSON'),
       }),
       replies: { 201: z.object({ passkey, recovery_codes: firstCodes }) },

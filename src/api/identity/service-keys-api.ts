@@ -46,7 +46,7 @@ const scope = z.strictObject({
   ),
 });
 const newKey = z.strictObject({
-  name: z.string().min(1, 'must not be empty').max(200),
+  name: z.string().min(1).max(200),
   scopes: z.array(scope).min(1, 'must name at least one plugin').max(LIMITS.serviceKeyScopesMax),
   expires_at: endTime.default(null),
   allow_unknown: z

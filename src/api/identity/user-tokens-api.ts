@@ -18,7 +18,7 @@ import type { Route } from '../contract/route.ts';
 export type UserTokensParts = { db: Database; userTokenPrefix: string };
 
 const newToken = z.strictObject({
-  name: z.string().min(1, 'must not be empty').max(200),
+  name: z.string().min(1).max(200),
   expires_at: endTime.default(null).describe('When the token ends; null for never'),
 });
 

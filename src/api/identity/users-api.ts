@@ -29,7 +29,7 @@ export type UsersApiParts = {
   ): Promise<{ removed: Record<string, number>; remarks: readonly string[] } | undefined>;
 };
 
-const text = z.string().min(1, 'must not be empty').max(300);
+const text = z.string().min(1).max(300);
 const channel = z.enum(['TELEGRAM', 'VK']).nullable();
 const locale = z.enum(['ru', 'en']);
 const nationality = z.enum(['domestic', 'foreign']).nullable();

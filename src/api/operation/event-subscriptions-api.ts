@@ -52,7 +52,7 @@ const address = z
   .describe('Where events are sent to: an http or https address without a name, a password and #');
 const names = z.array(z.string().min(1).max(128)).max(100);
 const fields = {
-  name: z.string().min(1, 'must not be empty').max(200),
+  name: z.string().min(1).max(200),
   url: address,
   types: names.describe('Types of events; empty for all'),
   plugins: names.describe('Plugins whose events are sent; empty for all'),
