@@ -43,11 +43,19 @@ const REMEDY = {
   signature: 'signAgain',
 } as const;
 
-const remedyOf = ({ level, rule }: Finding): (typeof REMEDY)[keyof typeof REMEDY] | null =>
-  level === 'refusal' && Object.hasOwn(REMEDY, rule) ? REMEDY[rule as keyof typeof REMEDY] : null;
+function remedyOf({ level, rule, where }: Finding): (typeof REMEDY)[keyof typeof REMEDY] | null {
+  if (level !== 'refusal' || !Object.hasOwn(REMEDY, rule)) return null;
+  // The protocol is that of the kit: authors do not write it.
+  return where === 'manifest /abi' ? 'useKit' : REMEDY[rule as keyof typeof REMEDY];
+}
 
-/** What a finding means, and the words of the service, which name the place. */
-export function FindingItem({ finding: f, withRemedy }: { finding: Finding; withRemedy: boolean }) {
+/**
+ * What a finding means, and the words of the service, which name the place.
+ *
+ * @param among where it stands: what several in a row mean is said once
+ */
+function FindingItem(props: { finding: Finding; among: readonly Finding[]; withRemedy: boolean }) {
+  const { among, finding: f, withRemedy } = props;
   const { t } = useTranslation();
   // The service may know rules that these pages do not.
   const key = `finding.${f.rule}`;
@@ -55,7 +63,7 @@ export function FindingItem({ finding: f, withRemedy }: { finding: Finding; with
   const remedy = withRemedy ? remedyOf(f) : null;
   return (
     <List.Item>
-      {isKnown && (
+      {isKnown && among[among.indexOf(f) - 1]?.rule !== f.rule && (
         <Text size="sm" fw={500}>
           {t(key as 'finding.start')}
         </Text>
@@ -86,7 +94,7 @@ export function Refusals({ findings }: { findings: readonly Finding[] }) {
   return (
     <List size="sm" mt="xs" spacing="xs">
       {refused.map((f, k) => (
-        <FindingItem key={keyOf(f)} finding={f} withRemedy={isLast(f, k)} />
+        <FindingItem key={keyOf(f)} finding={f} among={refused} withRemedy={isLast(f, k)} />
       ))}
     </List>
   );
@@ -107,7 +115,7 @@ export function Findings({ findings }: { findings: readonly Finding[] }) {
         >
           <List size="sm">
             {warnings.map(f => (
-              <FindingItem key={keyOf(f)} finding={f} withRemedy={false} />
+              <FindingItem key={keyOf(f)} finding={f} among={warnings} withRemedy={false} />
             ))}
           </List>
         </Alert>
@@ -119,7 +127,7 @@ export function Findings({ findings }: { findings: readonly Finding[] }) {
           </Text>
           <List size="sm">
             {notes.map(f => (
-              <FindingItem key={keyOf(f)} finding={f} withRemedy={false} />
+              <FindingItem key={keyOf(f)} finding={f} among={notes} withRemedy={false} />
             ))}
           </List>
         </Card>

@@ -67,13 +67,15 @@ function problemTitle(error: unknown): string {
   return isKnown ? i18next.t(`refusal.${error.code}`) : i18next.t('problem.title');
 }
 
-/** Whether the places that are wrong say all that the words of the service say. */
-const isSaidByPlaces = ({ message, places }: ApiProblem): boolean =>
-  places.length > 0 && places.every(p => message.includes(p.message));
+/** Whether what stands below, places or findings, says all that the words of the service say. */
+const isSaidBelow = ({ findings, message, places }: ApiProblem): boolean =>
+  findings.length > 0
+    ? findings.some(f => message.includes(f.message))
+    : places.length > 0 && places.every(p => message.includes(p.message));
 
 /** What the service says of a refusal. It says it in English: a page in another language has said in its title what kind it is. */
 function ServiceWords({ error }: { error: unknown }) {
-  if (error instanceof ApiProblem && ownText(error) === null && isSaidByPlaces(error)) return null;
+  if (error instanceof ApiProblem && ownText(error) === null && isSaidBelow(error)) return null;
   const isWorded = error instanceof ApiProblem && currentLanguage() !== 'en' && i18next.exists(`refusal.${error.code}`);
   if (!isWorded || ownText(error) !== null) return <Text size="sm">{problemText(error)}</Text>;
   // Each place or finding below says it in the language of the page.

@@ -193,7 +193,7 @@ t.test('a policy is written with the errors of the service, tried as a user, and
 const REFUSED = [
   ['not-wasm', Buffer.from('no module'), 'byte 0', 'chooseModule'],
   ['truncated', watPlugin({ handle: 'i32.const 0' }).subarray(0, -1), 'byte ', 'copyAgain'],
-  ['manifest', watPlugin({ abi: 0, handle: 'i32.const 0' }), 'manifest › abi', 'mendManifest'],
+  ['manifest', watPlugin({ abi: 0, handle: 'i32.const 0' }), 'manifest › abi', 'useKit'],
   ['manifest', watPlugin({ id: 'No Id', handle: 'i32.const 0' }), 'manifest › id', 'mendManifest'],
   [
     'import-newer',
