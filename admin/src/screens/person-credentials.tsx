@@ -10,8 +10,10 @@ import { May } from '../app/may.tsx';
 import { useSession } from '../app/session.ts';
 import { Empty } from '../parts/empty.tsx';
 import { KeyEnd, KeyFacts } from '../parts/key-expiry.tsx';
+import { KeyName } from '../parts/key-name.tsx';
 import { KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
 import { notifyDone, notifyProblem } from '../parts/problem.tsx';
+import { RevokeKey } from '../parts/revoke-key.tsx';
 import { StateBadge } from '../parts/state-badge.tsx';
 import { When } from '../parts/time.tsx';
 import { nameOf } from './people.tsx';
@@ -233,24 +235,8 @@ function agentText(agent: string): string {
 
 function Tokens({ person }: { person: User }) {
   const { t } = useTranslation();
-  const queries = useQueryClient();
   const key = ['users', 'credentials', person.id, 'tokens'];
   const list = useKeyset<Token, { items: Token[] }>(key, cursor => listTokens(person.id, cursor));
-  const revoke = async (k: Token): Promise<void> => {
-    const question = {
-      title: t('personCredentials.revokeTitle'),
-      text: t('personCredentials.revokeText', { name: k.name }),
-      action: t('personCredentials.revoke'),
-    };
-    if (!(await confirmed({ ...question, isDangerous: true }))) return;
-    try {
-      await revokeToken(person.id, k.id);
-      notifyDone(t('personCredentials.revoked', { name: k.name }));
-    } catch (problem) {
-      notifyProblem(problem);
-    }
-    await queries.invalidateQueries({ queryKey: key });
-  };
   return (
     <Section title={t('personCredentials.tokens')} about={t('personCredentials.tokensAbout')}>
       <KeysetTable
@@ -262,15 +248,9 @@ function Tokens({ person }: { person: User }) {
             key: 'name',
             title: t('keys.name'),
             cell: k => (
-              <div>
-                <Text size="sm" fw={500} style={{ overflowWrap: 'anywhere' }}>
-                  {k.name}
-                </Text>
-                <Text size="xs" c="dimmed" ff="monospace">
-                  {k.public}
-                </Text>
+              <KeyName of={k}>
                 <KeyFacts used={k.last_used_at} ends={k.expires_at} />
-              </div>
+              </KeyName>
             ),
           },
           { key: 'used', title: t('keys.lastUsed'), from: 'md', cell: k => <When at={k.last_used_at} /> },
@@ -282,15 +262,16 @@ function Tokens({ person }: { person: User }) {
             align: 'right',
             cell: k => (
               <May need="admin" isInline>
-                <Button
-                  size="compact-sm"
-                  variant="light"
-                  color="red"
-                  aria-label={t('keys.revokeLabel', { name: k.name })}
-                  onClick={() => void revoke(k)}
-                >
-                  {t('personCredentials.revoke')}
-                </Button>
+                <RevokeKey
+                  name={k.name}
+                  question={{
+                    title: t('personCredentials.revokeTitle'),
+                    text: t('personCredentials.revokeText', { name: k.name }),
+                  }}
+                  done={t('personCredentials.revoked', { name: k.name })}
+                  list={key}
+                  revoke={() => revokeToken(person.id, k.id)}
+                />
               </May>
             ),
           },

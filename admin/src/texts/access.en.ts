@@ -193,7 +193,6 @@ export const accessTexts = {
     noSessionsAbout: 'A session begins with a login.',
     noTokens: 'No tokens',
     noTokensAbout: 'People make tokens on their own pages, for programs that call triggers in their name.',
-    revoke: 'Revoke',
     revokeText: 'Programs that use the token “{{name}}” stop working at once. It cannot be brought back.',
     revokeTitle: 'Revoke this token',
     revoked: 'Token {{name}} is revoked',

@@ -4,11 +4,12 @@ import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
-import { confirmed } from '../api/questions.ts';
 import { Empty } from '../parts/empty.tsx';
 import { KeyEnd } from '../parts/key-expiry.tsx';
+import { KeyName } from '../parts/key-name.tsx';
 import { KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
-import { notifyDone, notifyProblem, ProblemAlert } from '../parts/problem.tsx';
+import { ProblemAlert } from '../parts/problem.tsx';
+import { RevokeKey } from '../parts/revoke-key.tsx';
 import { SecretDialog } from '../parts/secret-once.tsx';
 import { When } from '../parts/time.tsx';
 
@@ -40,17 +41,6 @@ export function OwnTokens() {
     } finally {
       setSending(false);
     }
-  };
-  const revoke = async (k: Token): Promise<void> => {
-    const question = { title: t('user.revokeTitle', { name: k.name }), text: t('user.revokeText') };
-    if (!(await confirmed({ ...question, action: t('keys.revoke'), isDangerous: true }))) return;
-    try {
-      await api.DELETE('/api/auth/tokens/{token}', { params: { path: { token: k.id } } });
-      notifyDone(t('keys.revoked', { name: k.name }));
-    } catch (problem) {
-      notifyProblem(problem);
-    }
-    await queries.invalidateQueries({ queryKey: KEY });
   };
   return (
     <Stack gap="sm" component="section">
@@ -89,16 +79,7 @@ export function OwnTokens() {
           {
             key: 'name',
             title: t('user.tokenName'),
-            cell: k => (
-              <div>
-                <Text size="sm" fw={500} style={{ overflowWrap: 'anywhere' }}>
-                  {k.name}
-                </Text>
-                <Text size="xs" c="dimmed" ff="monospace">
-                  {k.public}
-                </Text>
-              </div>
-            ),
+            cell: k => <KeyName of={k} />,
           },
           { key: 'used', title: t('keys.lastUsed'), cell: k => <When at={k.last_used_at} /> },
           { key: 'ends', title: t('keys.ends'), from: 'sm', cell: k => <KeyEnd at={k.expires_at} /> },
@@ -107,15 +88,13 @@ export function OwnTokens() {
             title: '',
             align: 'right',
             cell: k => (
-              <Button
-                size="compact-sm"
-                variant="light"
-                color="red"
-                aria-label={t('keys.revokeLabel', { name: k.name })}
-                onClick={() => void revoke(k)}
-              >
-                {t('keys.revoke')}
-              </Button>
+              <RevokeKey
+                name={k.name}
+                question={{ title: t('user.revokeTitle', { name: k.name }), text: t('user.revokeText') }}
+                done={t('keys.revoked', { name: k.name })}
+                list={KEY}
+                revoke={() => api.DELETE('/api/auth/tokens/{token}', { params: { path: { token: k.id } } })}
+              />
             ),
           },
         ]}
