@@ -63,7 +63,9 @@ const unescaped = (found: string): string => Buffer.from(found.replaceAll('%', '
 /** A text with its percent-encoding taken off. */
 export const percentDecoded = (text: string): string => text.replace(ENCODED, unescaped);
 
-const maskOf = (value: string): string => (/^[^\s@]+@[^\s@]+\.[^\s@]+$/.test(value) ? MASKED_MAIL : MASKED);
+/** Each part of it ends where the next one begins: a value costs what it is long. */
+const IS_MAIL = /^[^\s@]+@[^\s@.]+(?:\.[^\s@.]+)+$/;
+const maskOf = (value: string): string => (IS_MAIL.test(value) ? MASKED_MAIL : MASKED);
 
 export class HiddenValues {
   readonly #words: ReadonlySet<string>;
@@ -86,7 +88,10 @@ export class HiddenValues {
       ...others.filter(value => !this.#words.has(value)),
       ...words.flatMap(encodings),
     ].filter(value => value !== '');
-    const spelled = [...new Set(long)].flatMap(value => spellings(value).map(text => ({ text, mask: maskOf(value) })));
+    const spelled = [...new Set(long)].flatMap(value => {
+      const mask = maskOf(value);
+      return spellings(value).map(text => ({ text, mask }));
+    });
     this.#anywhere = new TextFinder(spelled.map(s => s.text));
     this.#masks = spelled.map(s => s.mask);
     this.#shortest = Math.min(...[...long, ...words].map(value => value.length));

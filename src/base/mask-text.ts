@@ -73,6 +73,12 @@ function maskWords(text: string, onHidden: Hiding['onHidden']): string {
     .replace(MAIL, mail => hide(mail));
 }
 
+/**
+ * How deep JSON in strings of JSON is read. What is deeper is hidden whole: each level doubles the escapes of those within
+ * it, so a text of a few kilobytes could become gigabytes.
+ */
+const LEVELS_MAX = 3;
+
 /** The name of a value: of the member it is, or of the list it is in. */
 const memberName = (places: readonly JsonPlace[]): string => places.at(-1)?.name ?? '';
 
@@ -80,8 +86,9 @@ const memberName = (places: readonly JsonPlace[]): string => places.at(-1)?.name
  * How values of JSON are hidden: each keeps its type, so that a program reads them as before.
  *
  * @param nameOf the name of a value that decides whether it is hidden
+ * @param level how many texts of JSON it is in
  */
-export const jsonMask = (hiding: Hiding, nameOf: typeof memberName = memberName): JsonMask => ({
+export const jsonMask = (hiding: Hiding, nameOf: typeof memberName = memberName, level = 0): JsonMask => ({
   hiddenBy(places) {
     const name = nameOf(places);
     return isHiddenName(name) ? name : null;
@@ -96,7 +103,7 @@ export const jsonMask = (hiding: Hiding, nameOf: typeof memberName = memberName)
     if (value !== '') hiding.onHidden(value);
     return JSON.stringify(isMail(value) ? MASKED_MAIL : MASKED);
   },
-  text: value => maskText(value, hiding),
+  text: value => maskLevel(value, hiding, level + 1),
   name: value => maskWords(hiding.known.hideInName(value), hiding.onHidden),
   number: json => (hiding.known.hide(json) === json ? json : '0'),
 });
@@ -111,13 +118,17 @@ const isJsonLines = (text: string): boolean =>
  * Takes credentials, what is known of persons, passwords of addresses and mail addresses out of a text that others have
  * worded: JSON of what came and went, a form, or words.
  */
-export function maskText(text: string, hiding: Hiding = NOTHING_KNOWN): string {
-  if (text.startsWith(BOM)) return BOM + maskText(text.slice(1), hiding);
-  if (isJson(text)) return maskJson(text, jsonMask(hiding));
+export const maskText = (text: string, hiding: Hiding = NOTHING_KNOWN): string => maskLevel(text, hiding, 0);
+
+function maskLevel(text: string, hiding: Hiding, level: number): string {
+  if (text.startsWith(BOM)) return BOM + maskLevel(text.slice(1), hiding, level);
+  const json = (line: string): string =>
+    level > LEVELS_MAX ? JSON.stringify(MASKED) : maskJson(line, jsonMask(hiding, memberName, level));
+  if (isJson(text)) return json(text);
   if (isJsonLines(text))
     return text
       .split('\n')
-      .map(line => (line.trim() === '' ? line : maskJson(line, jsonMask(hiding))))
+      .map(line => (line.trim() === '' ? line : json(line)))
       .join('\n');
   return maskWords(hiding.known.hide(text), hiding.onHidden);
 }

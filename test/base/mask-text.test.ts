@@ -43,6 +43,26 @@ t.test('credentials, passwords of addresses and mail addresses are hidden', t =>
   t.end();
 });
 
+t.test('JSON in strings of JSON is read a few levels deep, and hidden whole below', t => {
+  /** @param written writes a string of JSON */
+  const nested = (depth: number, written: (text: string) => string): string => {
+    let text = '["write to ada@example.org"]';
+    for (let level = 0; level < depth; level++) text = `["${written(text)}"]`;
+    return text;
+  };
+  const short = (text: string): string => text.replaceAll('\\', '\\u005c').replaceAll('"', '\\u0022');
+  const plain = (text: string): string => JSON.stringify(text).slice(1, -1);
+  t.equal(maskText(nested(2, plain)), nested(2, plain).replace('ada@example.org', 'hidden@example.invalid'));
+  for (const depth of [3, 4, 26]) {
+    const masked = maskText(nested(depth, short));
+    t.notMatch(masked, 'ada@', `${depth} levels`);
+    // Each level would double the escapes of those within it: 26 make half a gigabyte of four kilobytes.
+    t.ok(masked.length < 8 * nested(depth, short).length, `${depth} levels: ${masked.length} characters`);
+  }
+  t.equal(maskText(nested(26, short)).includes('(hidden)'), true);
+  t.end();
+});
+
 t.test('long texts that almost match take no time that grows with their square', t => {
   const parts = [
     '["token",',

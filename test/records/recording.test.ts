@@ -211,6 +211,9 @@ t.test('hidden values of any length and kind are searched in a time that grows w
     [k => '\\'.repeat(8 + (k % 50)) + k, 900, '\\'],
     [k => `v ${k} " /ü`, 900, '1,'],
     [k => `data:image/png;base64,${'QUJD/+'.repeat(10_000)}${k}`, 2, 'QUJD'],
+    // Almost a mail address.
+    [k => `ab@${'.'.repeat(100_000 + k)}@`, 2, '.'],
+    [k => `a@b.${'c.'.repeat(50_000)}${k}@`, 2, '@'],
   ];
   for (const [value, count, text] of cases) {
     const people = Array.from({ length: count }, (_, k) => ({ token: value(k) }));
