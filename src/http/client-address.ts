@@ -19,15 +19,43 @@ function addressIn(element: string): string | null {
   return MAPPED.exec(address)?.[1] ?? address;
 }
 
-/** The parts of a header between separators that stand outside of quotes. */
-const partsOf = (text: string, separator: ',' | ';'): string[] =>
-  text.match(separator === ',' ? /(?:"(?:[^"\\]|\\.)*"|[^,"])+/g : /(?:"(?:[^"\\]|\\.)*"|[^;"])+/g) ?? [];
+/** Where the quoted text ends that begins at a quote; -1 when it does not. */
+function endOfQuoted(text: string, quote: number): number {
+  for (let at = quote + 1; at < text.length; at++)
+    if (text[at] === '"') return at;
+    else if (text[at] === '\\') at++;
+  return -1;
+}
+
+/** The parts of a header between separators that stand outside of quotes, in a time that grows with its length alone. */
+function partsOf(text: string, separator: ',' | ';'): string[] {
+  const parts: string[] = [];
+  let from = 0;
+  let isQuoting = true;
+  for (let at = 0; at < text.length; at++)
+    if (text[at] === separator) {
+      parts.push(text.slice(from, at));
+      from = at + 1;
+    } else if (text[at] === '"' && isQuoting) {
+      const end = endOfQuoted(text, at);
+      // Without an end it is a character like others, and so are those behind it: what a proxy has added counts on.
+      if (end === -1) isQuoting = false;
+      else at = end;
+    }
+  return [...parts, text.slice(from)].filter(part => part !== '');
+}
+
+/** What a pair says of the client; undefined for a pair of another name. */
+function forOf(pair: string): string | undefined {
+  const at = pair.indexOf('=');
+  return at !== -1 && pair.slice(0, at).trim().toLowerCase() === 'for' ? pair.slice(at + 1).trim() : undefined;
+}
 
 /** What `for=` says in each element of `Forwarded` (RFC 7239 section 4); empty where an element has none. */
 const forwardedNodes = (value: string): string[] =>
   partsOf(value, ',').map(element => {
     const node = partsOf(element, ';')
-      .map(pair => /^\s*for\s*=\s*(.*?)\s*$/i.exec(pair)?.[1])
+      .map(forOf)
       .find(found => found !== undefined);
     return node?.startsWith('"') === true ? node.slice(1, -1).replaceAll(/\\(.)/g, '$1') : (node ?? '');
   });
