@@ -70,6 +70,9 @@ const KITS = [
 /** Folders that building or trying a sample in its place has left there. */
 const BUILT = /[/\\]examples[/\\][^/\\]+[/\\](kit|build|target|node_modules|\.plugin-host)$/;
 
+/** What a sample that was tried in its place needs for itself: its configuration, and keys. */
+const SECRET = /[/\\](?:config\.json|[^/\\]+\.key|\.env)$/;
+
 /** Copies a file; sources lose their types, in place, so that a line keeps its number. */
 function copySource(from: string, to: string): void {
   fs.mkdirSync(path.dirname(to), { recursive: true });
@@ -96,5 +99,8 @@ export function copyProgram(root: string, target: string): void {
   for (const file of FILES.map(f => sourceOf(root, f)))
     if (fs.existsSync(path.join(root, file))) copySource(path.join(root, file), path.join(target, file));
   for (const kit of KITS)
-    fs.cpSync(path.join(root, kit), path.join(target, kit), { recursive: true, filter: from => !BUILT.test(from) });
+    fs.cpSync(path.join(root, kit), path.join(target, kit), {
+      recursive: true,
+      filter: from => !BUILT.test(from) && !SECRET.test(from),
+    });
 }

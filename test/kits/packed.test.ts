@@ -2,11 +2,36 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
+import { copyProgram } from '../../src/kits/copy-program.ts';
 import { startTestService } from '../support/service.ts';
 
 /** What `npx http://127.0.0.1:8080/kits/plugin-host.tgz` installs. */
 
 const PACKAGES = path.resolve(import.meta.dirname, '../../node_modules');
+
+const ROOT = path.dirname(PACKAGES);
+
+t.test('what a sample that was tried in its place needs for itself is not handed out', async t => {
+  const directory = t.testdir({});
+  const root = path.join(directory, 'checkout');
+  fs.mkdirSync(root);
+  for (const name of ['src', 'workers', 'sql', 'docs', 'sdk', 'bin', 'deploy'])
+    fs.symlinkSync(path.join(ROOT, name), path.join(root, name));
+  fs.cpSync(path.join(ROOT, 'examples'), path.join(root, 'examples'), { recursive: true });
+  const sample = path.join(root, 'examples/survey');
+  for (const name of ['config.json', 'ada.key', '.env']) fs.writeFileSync(path.join(sample, name), 'secret');
+  copyProgram(root, path.join(directory, 'package'));
+  const copied = fs.readdirSync(path.join(directory, 'package/examples/survey')).sort();
+  t.same(
+    copied,
+    fs
+      .readdirSync(path.join(ROOT, 'examples/survey'))
+      .filter(name => copied.includes(name))
+      .sort(),
+  );
+  t.ok(copied.includes('plugin-host.json'));
+  for (const name of ['config.json', 'ada.key', '.env']) t.notOk(copied.includes(name), name);
+});
 
 t.test('a running service serves this program as a package, and authors build plugins with it', async t => {
   const s = await startTestService();
@@ -17,6 +42,11 @@ t.test('a running service serves this program as a package, and authors build pl
   const directory = t.testdir({});
   const archive = path.join(directory, 'plugin-host.tgz');
   fs.writeFileSync(archive, Buffer.from(await answer.arrayBuffer()));
+  const head = await fetch(`${s.base}/kits/plugin-host.tgz`, { method: 'HEAD' });
+  t.equal(head.headers.get('content-length'), String(fs.statSync(archive).size));
+  const etag = answer.headers.get('etag') ?? '';
+  const again = await fetch(`${s.base}/kits/plugin-host.tgz`, { headers: { 'if-none-match': etag } });
+  t.equal(again.status, 304);
   execFileSync('tar', ['-xzf', archive, '-C', directory]);
   const root = path.join(directory, 'package');
   const packed = JSON.parse(fs.readFileSync(path.join(root, 'package.json'), 'utf8'));

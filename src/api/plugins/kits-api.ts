@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
+import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { readEngine } from '../../../sdk/typescript/engine/stored-engine.ts';
 import { messageOf, OperatorError } from '../../base/errors.ts';
@@ -22,13 +23,13 @@ const SCHEMAS = fileURLToPath(new URL('../../../sdk/schema/', import.meta.url));
 /** The archive of this process' sources; made when it is first asked for. */
 class ProgramArchive {
   readonly #directory: string;
-  #made: Promise<Buffer> | null = null;
+  #made: Promise<Reply> | null = null;
 
   constructor(directory: string) {
     this.#directory = directory;
   }
 
-  read(): Promise<Buffer> {
+  read(): Promise<Reply> {
     this.#made ??= this.#make().catch((error: unknown) => {
       this.#made = null;
       throw error;
@@ -36,7 +37,7 @@ class ProgramArchive {
     return this.#made;
   }
 
-  async #make(): Promise<Buffer> {
+  async #make(): Promise<Reply> {
     const engine = await readEngine();
     fs.mkdirSync(this.#directory, { recursive: true });
     const hash = createHash('sha256').update(engine).digest('hex').slice(0, 8);
@@ -44,8 +45,16 @@ class ProgramArchive {
     await packProgram(file, engine);
     const archive = fs.readFileSync(file);
     fs.rmSync(file);
-    return archive;
+    const { headers, status } = fileReply(archive, 'application/gzip');
+    // In parts, as the client takes them: all that ask share these bytes.
+    return { status, headers, body: { length: archive.length, open: async () => Readable.from(piecesOf(archive)) } };
   }
+}
+
+const PIECE_BYTES = 64 * 1024;
+
+function* piecesOf(bytes: Buffer): Generator<Buffer> {
+  for (let at = 0; at < bytes.length; at += PIECE_BYTES) yield bytes.subarray(at, at + PIECE_BYTES);
 }
 
 function fileReply(body: Buffer, type: string): Reply {
@@ -102,7 +111,7 @@ export function kitRoutes(directory: string, base: () => string, plugins: () => 
       guard: 'none',
       async handle(): Promise<Reply> {
         try {
-          return fileReply(await archive.read(), 'application/gzip');
+          return await archive.read();
         } catch (error) {
           if (!(error instanceof OperatorError)) throw error;
           const body = `${messageOf(error)}\n`;
