@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { writeText } from './cli/print/terminal.ts';
 import { exitCodeOf, failureText } from './cli/remote/failure-text.ts';
 
 /** Process entry; the one place that reads argv and the environment. */
@@ -23,6 +24,6 @@ const lacksPackage = (error: unknown): boolean =>
 const args = process.argv.slice(2);
 main(args).catch((error: unknown) => {
   const help = lacksPackage(error) ? ': the installation is not complete, run npm ci' : '';
-  process.stderr.write(failureText(error, args.includes('--json'), help));
+  writeText(process.stderr, failureText(error, args.includes('--json'), help));
   process.exit(exitCodeOf(error));
 });

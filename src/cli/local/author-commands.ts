@@ -17,6 +17,7 @@ import {
 } from '../../projects/build-project.ts';
 import { isLanguage, LANGUAGES, type Project, readProject } from '../../projects/project.ts';
 import { jsonText } from '../print/json-text.ts';
+import { writeLine } from '../print/terminal.ts';
 import type { DevRemoteFlags } from '../remote/dev-remote.ts';
 import type { Answer, Remote } from '../remote/remote.ts';
 import { portOf } from './message-command.ts';
@@ -134,7 +135,7 @@ export async function testCommand(folder: string, files: readonly string[], isSe
     throw new UsageError(`${folder} is a test: name the folder of the plugin before it, like plugin test . ${folder}`);
   const project = readProject(folder);
   writeKit(project.language, project.root);
-  return await runTests(project, files, line => process.stderr.write(`${line}\n`));
+  return await runTests(project, files, line => writeLine(process.stderr, line));
 }
 
 /** `plugin dev [FOLDER]`: runs until a signal stops it. */
@@ -151,7 +152,7 @@ export async function devRemoteCommand(folder: string, remote: Remote, flags: De
   untilSignal(await startRemoteDev(folder, remote, flags, say));
 }
 
-const say = (text: string): void => void process.stdout.write(`${text}\n`);
+const say = (text: string): void => writeLine(process.stdout, text);
 
 function untilSignal(stopped: () => Promise<void>): void {
   const stop = (): void => void stopped().then(() => process.exit(0));

@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { UsageError } from '../../base/errors.ts';
 import { didYouMean } from '../../base/nearest-name.ts';
+import { writeLine } from '../print/terminal.ts';
 import type { Answer, Remote, RemoteFlags } from '../remote/remote.ts';
 
 /** Verbs of the command line, as commander knows them. */
@@ -10,13 +11,13 @@ export type { Command } from 'commander';
 /** Options of every verb. */
 export type Flags = { config?: string; json?: boolean };
 
-export const out = (text: string): void => void process.stdout.write(`${text}\n`);
+export const out = (text: string): void => writeLine(process.stdout, text);
 
 /** Tells people what takes its time; a program that asked for JSON finds errors alone on standard error. */
 export const progressOf =
   ({ json }: Flags): ((text: string) => void) =>
   text => {
-    if (json !== true) process.stderr.write(`[plugin-host] ${text}\n`);
+    if (json !== true) writeLine(process.stderr, `[plugin-host] ${text}`);
   };
 
 export const JSON_OPTION = ['--json', 'print JSON'] as const;
