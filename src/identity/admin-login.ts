@@ -173,10 +173,9 @@ export async function completeLogin<Opened>(
   if (userId === undefined) throw tooLate();
   // It is begun without the password: its failures slow down nothing else.
   const isAlone = purpose === 'passwordless';
-  const account = `${isAlone ? 'passwordless login' : 'second factor'} of ${keyOfUser(userId)}`;
+  const counted = `${isAlone ? 'passwordless login' : 'second factor'} of ${keyOfUser(userId)}`;
   const { caller } = callerOf(address, userId, browserOf);
-  const attempt = { account, caller: isAlone ? `passwordless from ${caller}` : caller };
-  const failures = await countFailures(db, account);
+  const attempt = { account: counted, caller: isAlone ? `passwordless from ${caller}` : caller };
   const { id } = await beginAttempt(db, attempt);
   let step: { opened: Opened } | { left: number };
   try {
@@ -186,8 +185,10 @@ export async function completeLogin<Opened>(
       if (challenge === undefined || held === undefined || !sha256(held.hash).equals(challenge.boundTo))
         throw tooLate();
       const { account, hash } = held;
-      if (!(await accept(client, challenge, failures))) {
+      // Answers to one account come one after another here, so each is given all that were wrong before it.
+      if (!(await accept(client, challenge, await countFailures(client, counted)))) {
         await failChallenge(client, continuation);
+        await failAttempt(client, id);
         return { left: SECOND_FACTOR_LIMITS.challengeFailuresMax - challenge.failures - 1 };
       }
       await removeChallenge(client, continuation);
@@ -201,7 +202,6 @@ export async function completeLogin<Opened>(
     throw error;
   }
   if ('opened' in step) return step.opened;
-  await failAttempt(db, id);
   const of = { objectType: 'user', objectId: String(userId) } as const;
   await appendAudit(
     db,

@@ -165,6 +165,26 @@ t.test('guesses are counted, slowed down, and end the login', async t => {
   t.ok(many.filter(a => a.json.attempts_left !== undefined).length <= SECOND_FACTOR_LIMITS.challengeFailuresMax);
 });
 
+t.test('guesses at several logins at once, from as many addresses, are as few as guesses in a row', async t => {
+  const w = await world(t, { BOT_HTTP_TRUSTED_PROXIES: '127.0.0.0/8' });
+  await w.addApp(w.root);
+  const { challengeFailuresMax, wrongCodesMax } = SECOND_FACTOR_LIMITS;
+  const logins = 2 + wrongCodesMax / challengeFailuresMax;
+  const continuations: unknown[] = [];
+  for (let k = 0; k < logins; k++) continuations.push((await w.logIn()).json.continuation);
+  const guesses = continuations.flatMap((continuation, login) =>
+    Array.from({ length: challengeFailuresMax }, (_, k) =>
+      w.call({ 'x-forwarded-for': `203.0.${login}.${k}` }, 'POST', '/auth/login/second-factor', {
+        continuation,
+        code: '000000',
+      }),
+    ),
+  );
+  const compared = (await Promise.all(guesses)).filter(a => a.json.attempts_left !== undefined);
+  t.ok(compared.length <= wrongCodesMax, `${compared.length} of ${guesses.length} were compared`);
+  t.ok(compared.length > 0);
+});
+
 t.test('a continuation ends with time, with the password, and is no one else’s', async t => {
   const w = await world(t);
   const { code } = await w.addApp(w.root);
