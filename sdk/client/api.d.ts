@@ -1220,6 +1220,7 @@ export interface paths {
           'application/json': {
             'id': number;
             'name': string;
+            /** Without its query to callers who may not change it */
             'url': string;
             'types': string[];
             'plugins': string[];
@@ -1242,6 +1243,7 @@ export interface paths {
           'application/json': {
             'id': number;
             'name': string;
+            /** Without its query to callers who may not change it */
             'url': string;
             'types': string[];
             'plugins': string[];
@@ -1303,6 +1305,7 @@ export interface paths {
           'application/json': {
             'id': number;
             'name': string;
+            /** Without its query to callers who may not change it */
             'url': string;
             'types': string[];
             'plugins': string[];
@@ -1325,6 +1328,7 @@ export interface paths {
           'application/json': {
             'id': number;
             'name': string;
+            /** Without its query to callers who may not change it */
             'url': string;
             'types': string[];
             'plugins': string[];
@@ -5652,6 +5656,7 @@ export interface components {
     'EventSubscription': {
       'id': number;
       'name': string;
+      /** Without its query to callers who may not change it */
       'url': string;
       'types': string[];
       'plugins': string[];

@@ -23,10 +23,12 @@ export type SubscriptionFields = Pick<Subscription, 'name' | 'url' | 'types' | '
 
 const COLUMNS = 'id, name, url, types, plugins, enabled, disabled_why, created_at, updated_at';
 
+/** An address may hold a secret of the subscriber's in its query. */
+export const withoutQuery = (url: string): string => url.replace(/\?.*/s, '?...');
+
 const stateOf = (f: SubscriptionFields): AuditState => ({
   name: f.name,
-  // An address may hold a secret of the subscriber's in its query.
-  url: f.url.replace(/\?.*/s, '?...'),
+  url: withoutQuery(f.url),
   types: f.types,
   plugins: f.plugins,
   enabled: f.enabled,

@@ -103,7 +103,7 @@ t.test('an operator reads no people, not even in the audit log', async t => {
   const ada = await w.call(w.root, 'POST', '/users', { display_name: 'Ada', external_id: 'e-1' });
   const { headers: operator } = await w.appoint({ roles: ['operator'] });
   const { headers: auditor } = await w.appoint({ roles: ['auditor'], round: 2 });
-  const where = `/audit?action=user.create&object_id=${ada.json.id}`;
+  const where = `/audit?action=user.create&object_type=user&object_id=${ada.json.id}`;
   const entryOf = async (headers: Record<string, string>) =>
     ((await w.call(headers, 'GET', where)).json.items as Array<Record<string, unknown>>)[0];
   t.match(await entryOf(auditor), { after: { display_name: 'Ada' } });
@@ -116,6 +116,12 @@ t.test('an operator reads no people, not even in the audit log', async t => {
   };
   t.match(await w.call(w.root, 'POST', '/relationships', dean), { status: 201 });
   t.notMatch((await w.call(operator, 'GET', '/audit.csv')).text, /Ada|e-77/);
+  const who = encodeURIComponent('faculty:f-1#dean@user:e-77');
+  for (const query of [`object_type=relationship&object_id=${who}`, `object_id=${who}`]) {
+    t.equal((await w.call(auditor, 'GET', `/audit?${query}`)).status, 200);
+    for (const path of ['/audit', '/audit.csv'])
+      t.equal((await w.call(operator, 'GET', `${path}?${query}`)).status, 403, 'nor whether there is an entry');
+  }
   t.match((await w.call(auditor, 'GET', '/audit.csv')).text, /e-77/);
   t.match((await w.call(auditor, 'GET', '/audit.csv')).text, 'Ada');
   t.match((await w.call(operator, 'GET', `/users/${ada.json.id}`)).json, {
@@ -123,6 +129,22 @@ t.test('an operator reads no people, not even in the audit log', async t => {
     detail: /needs the role auditor or access manager or owner; you are operator$/,
     sufficient_roles: ['auditor', 'access_manager', 'owner'],
   });
+});
+
+t.test('who may only look does not see the secret in the address of a subscriber', async t => {
+  const w = await world(t);
+  const url = 'https://subscriber.example.org/events?key=of-the-subscriber';
+  const made = await w.call(w.root, 'POST', '/events/subscriptions', { name: 'timetable', url });
+  t.match(made, { status: 201, json: { url } });
+  const { headers: operator } = await w.appoint({ roles: ['operator'] });
+  const { headers: auditor } = await w.appoint({ roles: ['auditor'], round: 2 });
+  for (const [headers, shown] of [
+    [operator, url],
+    [auditor, 'https://subscriber.example.org/events?...'],
+  ] as const) {
+    t.match((await w.call(headers, 'GET', '/events/subscriptions')).json, { items: [{ url: shown }] });
+    t.match((await w.call(headers, 'GET', `/events/subscriptions/${made.json.id}`)).json, { url: shown });
+  }
 });
 
 t.test('a manager of one plugin manages that one, and a refusal names what is missing for another', async t => {

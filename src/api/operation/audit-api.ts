@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { ACTOR_KINDS, type AuditEntry, findAuditEntry, listAudit } from '../../audit/audit-log.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { Database } from '../../db/database.ts';
-import { type Caller, mayUse } from '../contract/caller.ts';
+import { assertHasScope, type Caller, mayUse } from '../contract/caller.ts';
 import { resource } from '../contract/contract.ts';
 import { type CsvColumns, csvReply, csvTable } from '../contract/csv.ts';
 import { type Handle, serve } from '../contract/endpoint.ts';
@@ -104,7 +104,18 @@ function withoutPeople(e: AuditEntry): AuditEntry {
   };
 }
 
+/**
+ * The id of a relationship names people: whether there are entries about it is not told to callers who may not read people.
+ *
+ * @throws ServiceError `forbidden`
+ */
+function assertMayFilter(caller: Caller, { object_id, object_type }: z.output<typeof filters>): void {
+  if (object_id !== undefined && (object_type === undefined || object_type === 'relationship'))
+    assertHasScope(caller, 'people', 'object_id for relationships, or without object_type,');
+}
+
 const list: Handle<typeof audit.list, AuditApiParts> = async ({ db }, { caller, query }) => {
+  assertMayFilter(caller, query);
   const shown = shownTo(caller);
   const load = (before: number, limit: number) => listAudit(db, { ...filterOf(query), before, limit });
   return { status: 200, json: await loadPage(query, load, e => entryJson(shown(e))) };
@@ -128,6 +139,7 @@ const COLUMNS: CsvColumns<AuditEntry> = [
 ];
 
 const table: Handle<typeof audit.table, AuditApiParts> = ({ db }, { caller, query }) => {
+  assertMayFilter(caller, query);
   const shown = shownTo(caller);
   return csvReply('audit', COLUMNS, async (last, limit) => {
     const before = last?.id ?? Number.MAX_SAFE_INTEGER;

@@ -18,9 +18,10 @@ import {
   listSubscriptions,
   removeSubscription,
   type Subscription,
+  withoutQuery,
 } from '../../events/subscriptions.ts';
 import type { SecretBox } from '../../secrets/secret-box.ts';
-import { actorOf } from '../contract/caller.ts';
+import { actorOf, type Caller, mayUse } from '../contract/caller.ts';
 import { resource } from '../contract/contract.ts';
 import { type Handle, serve } from '../contract/endpoint.ts';
 import { id, time } from '../contract/fields.ts';
@@ -81,7 +82,7 @@ const subscription = z
   .object({
     id,
     name: z.string(),
-    url: z.string(),
+    url: z.string().describe('Without its query to callers who may not change it'),
     types: z.array(z.string()).readonly(),
     plugins: z.array(z.string()).readonly(),
     enabled: z.boolean(),
@@ -214,14 +215,21 @@ export const eventSubscriptions = resource(
 type Endpoints = typeof eventSubscriptions;
 type Parts = EventSubscriptionsParts;
 
-const list: Handle<Endpoints['list'], Parts> = async ({ db }, { query }) => {
+/** Who may only look does not see the query of an address, which may hold a secret of the subscriber's. */
+const shownTo = <T extends { url: string }>(caller: Caller, json: T): T =>
+  mayUse(caller, 'operate') ? json : { ...json, url: withoutQuery(json.url) };
+
+const list: Handle<Endpoints['list'], Parts> = async ({ db }, { caller, query }) => {
   const load = (before: number, limit: number) => listSubscriptions(db, before, limit);
   const { items, next_cursor } = await loadPage(query, load, s => s);
   const counts = await countDeliveries(
     db,
     items.map(s => s.id),
   );
-  return { status: 200, json: { items: items.map(s => subscriptionJson(s, counts.get(s.id))), next_cursor } };
+  return {
+    status: 200,
+    json: { items: items.map(s => shownTo(caller, subscriptionJson(s, counts.get(s.id)))), next_cursor },
+  };
 };
 
 const create: Handle<Endpoints['create'], Parts> = async (parts, { body, caller, request }) => {
@@ -238,9 +246,10 @@ const create: Handle<Endpoints['create'], Parts> = async (parts, { body, caller,
   return { status: 201, json: { ...subscriptionJson(added.subscription), secret: added.secret } };
 };
 
-const get: Handle<Endpoints['get'], Parts> = async ({ db }, { params }) => {
+const get: Handle<Endpoints['get'], Parts> = async ({ db }, { caller, params }) => {
   const found = await load(db, params.id);
-  return { status: 200, json: subscriptionJson(found, (await countDeliveries(db, [found.id])).get(found.id)) };
+  const json = subscriptionJson(found, (await countDeliveries(db, [found.id])).get(found.id));
+  return { status: 200, json: shownTo(caller, json) };
 };
 
 const change: Handle<Endpoints['change'], Parts> = async (parts, { body, caller, params: { id }, request }) => {
