@@ -23,14 +23,14 @@ export type MetricsServer = { readonly port: number; close(): void };
  * Serves the metrics of all serving processes together, as text of Prometheus: `GET /metrics`. It has a port of its own,
  * because what it tells is for operators alone.
  *
- * @param token what a request must carry as bearer token (RFC 6750); empty: nothing
+ * @param tokenOfNow what a request must carry as bearer token (RFC 6750), which a reload may change; empty: nothing
  * @param collect the metrics of each process
  * @throws OperatorError when the address cannot be listened on
  */
 export async function startMetricsServer(
   host: string,
   port: number,
-  token: string,
+  tokenOfNow: () => string,
   collect: () => Promise<Metric[][]>,
 ): Promise<MetricsServer> {
   const server = http.createServer((request, response) => {
@@ -41,6 +41,7 @@ export async function startMetricsServer(
     if (request.url?.split('?')[0] !== '/metrics') return reply(404, 'the metrics are at /metrics\n');
     if (request.method !== 'GET' && request.method !== 'HEAD')
       return reply(405, 'the metrics are read with GET\n', { Allow: 'GET, HEAD' });
+    const token = tokenOfNow();
     if (token !== '' && !carries(request, token))
       return reply(401, 'the metrics want metrics.token as bearer token\n', {
         'WWW-Authenticate': 'Bearer realm="plugin-host metrics"',

@@ -153,9 +153,10 @@ export class Supervisor implements ControlCommands {
     const v = this.#config.values;
     this.#wasReady = true;
     if (v['metrics.port'] !== 0) {
-      const { 'metrics.host': host, 'metrics.port': port, 'metrics.token': token } = v;
+      const { 'metrics.host': host, 'metrics.port': port } = v;
+      const token = (): string => this.#config.values['metrics.token'];
       this.#metrics = await startMetricsServer(host, port, token, () => this.#collect());
-      if (token === '' && !isLoopback(host)) this.#options.progress(OPEN_METRICS(host));
+      if (token() === '' && !isLoopback(host)) this.#options.progress(OPEN_METRICS(host));
     }
     this.#control = await openControlSocket(dataPath(this.#config), this).catch((error: unknown) => {
       this.#options.warn(`commands like reload cannot reach this service: ${messageOf(error)}`);

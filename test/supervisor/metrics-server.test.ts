@@ -9,8 +9,9 @@ import { until } from '../support/until.ts';
 /** The port for Prometheus (docs/operating.md "Metrics"). */
 const collect = async () => [[gauge('plugin_host_of_a_test', 'A value.', 7)]];
 
-t.test('with metrics.token a request carries it', async t => {
-  const server = await startMetricsServer('127.0.0.1', 0, 'the-token', collect);
+t.test('with metrics.token a request carries it, and after a reload the new one', async t => {
+  let token = 'the-token';
+  const server = await startMetricsServer('127.0.0.1', 0, () => token, collect);
   t.teardown(() => server.close());
   const scrape = (authorization?: string) =>
     request(
@@ -20,10 +21,13 @@ t.test('with metrics.token a request carries it', async t => {
   t.match(await scrape('Bearer the-token'), { status: 200, text: /plugin_host_of_a_test 7/ });
   for (const wrong of [undefined, 'Bearer the-toke', 'Bearer the-token2', 'Basic the-token', 'the-token', 'Bearer '])
     t.match(await scrape(wrong), { status: 401, text: /metrics\.token as bearer token/ }, `${wrong}`);
+  token = 'the-next-one';
+  t.match(await scrape('Bearer the-token'), { status: 401 });
+  t.match(await scrape('Bearer the-next-one'), { status: 200 });
 });
 
 t.test('it listens at its address alone, and answers a few at a time', async t => {
-  const server = await startMetricsServer('127.0.0.1', 0, '', collect);
+  const server = await startMetricsServer('127.0.0.1', 0, () => '', collect);
   t.teardown(() => server.close());
   t.equal((await request(`http://127.0.0.1:${server.port}/metrics`)).status, 200);
   const elsewhere = net.connect(server.port, '127.0.0.2');

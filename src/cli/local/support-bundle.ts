@@ -20,9 +20,12 @@ const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
 const METRICS_MS = 5000;
 
 async function metricsText(config: Config): Promise<string> {
-  const { 'metrics.host': host, 'metrics.port': port } = config.values;
+  const { 'metrics.host': host, 'metrics.port': port, 'metrics.token': token } = config.values;
   if (port === 0) return 'metrics.port is not set\n';
-  const answer = await fetch(`http://${host}:${port}/metrics`, { signal: AbortSignal.timeout(METRICS_MS) });
+  const answer = await fetch(`http://${host}:${port}/metrics`, {
+    headers: token === '' ? {} : { Authorization: `Bearer ${token}` },
+    signal: AbortSignal.timeout(METRICS_MS),
+  });
   return await answer.text();
 }
 
