@@ -123,10 +123,14 @@ export class Files {
         headers: [['Retry-After', '2']],
       });
     const ofUser = [...this.#receiving.values()].filter(r => r.userId === file.userId).length;
-    if (this.#receiving.size >= LIMITS.uploadsAtOnceMax || ofUser >= LIMITS.uploadsAtOncePerUserMax)
-      throw new ServiceError('unavailable', 'too many uploads are under way here; try again', {
+    const isFull = ofUser >= LIMITS.uploadsAtOncePerUserMax;
+    if (isFull || this.#receiving.size >= LIMITS.uploadsAtOnceMax) {
+      const { uploadsAtOnceMax, uploadsAtOncePerUserMax } = LIMITS;
+      const most = isFull ? `${uploadsAtOncePerUserMax} of one user` : `${uploadsAtOnceMax} here`;
+      throw new ServiceError('unavailable', `too many uploads are under way, at most ${most}; try again`, {
         headers: [['Retry-After', '5']],
       });
+    }
     const giveUp = new AbortController();
     this.#receiving.set(file.id, { userId: file.userId, giveUp });
     try {
