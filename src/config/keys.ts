@@ -171,7 +171,7 @@ export const ROWS = {
     'optional',
     'whether administrators who log in with a password need a passkey or an authenticator app as well',
   ),
-  'admin.setup_token': row(text, '', 'fixes the setup token; empty: made at first start', true),
+  'admin.setup_token': row(text, '', 'fixes the setup token; empty: another at each start', true),
   'admin.api_key': row(
     text.refine(v => v === '' || /^[\x21-\x7e]{16,}$/.test(v), 'must have at least 16 printable characters, no spaces'),
     '',

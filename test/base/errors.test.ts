@@ -1,3 +1,4 @@
+import fs from 'node:fs';
 import t from 'tap';
 import { type ErrorCode, messageOf, ServiceError, STATUS_OF, TITLE_OF } from '../../src/base/errors.ts';
 import { problemReply } from '../../src/http/problem-reply.ts';
@@ -48,6 +49,9 @@ const WANT: Record<ErrorCode, number> = {
 t.test('every error code has its status and a title', async t => {
   t.same(STATUS_OF, WANT);
   t.same(Object.keys(TITLE_OF).sort(), Object.keys(WANT).sort());
+  const page = fs.readFileSync(new URL('../../docs/api.md', import.meta.url), 'utf8');
+  const rows = [...page.matchAll(/^\| (\d{3}) \| `(\w+)` \|/gm)].map(([, status, code]) => [code, Number(status)]);
+  t.same(Object.fromEntries(rows), WANT, 'the page has a row for each');
 });
 
 t.test('an error body is a problem document with the members clients rely on', async t => {
