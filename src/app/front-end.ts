@@ -9,6 +9,7 @@ import { fullDiskOf } from '../base/disk-space.ts';
 import { messageOf, ServiceError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { gauge, type Metric } from '../base/metric.ts';
+import { Seldom } from '../base/seldom.ts';
 import { serviceVersion } from '../base/version.ts';
 import { type Config, isHttpsOnly, publicBaseOf } from '../config/load.ts';
 import { durationMs } from '../config/values.ts';
@@ -17,7 +18,7 @@ import { makeClientAddress } from '../http/client-address.ts';
 import type { Connections } from '../http/connections.ts';
 import { takeOverShare } from '../http/door.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { type Server, startServer } from '../http/server.ts';
+import { type Server, type ServerParts, startServer } from '../http/server.ts';
 import { steerConnections } from '../http/steer-connections.ts';
 import { checkTlsFiles, type TlsFiles } from '../http/tls-files.ts';
 import { handleTrigger, TRIGGER_PREFIX } from '../triggers/handle-trigger.ts';
@@ -78,6 +79,17 @@ function logUnknown(log: Log, error: unknown, x: Exchange): void {
     },
     fullDiskOf(error) === null ? 'request failed' : `${fullDiskOf(error)} is full`,
   );
+}
+
+const ANSWERS_CUT = 'connections are closed whose clients do not take their answers: too much waits for them';
+
+/** What the server tells the log. */
+function toldTo(log: Log): Pick<ServerParts, 'onUnknownError' | 'onAnswersCut'> {
+  const seldom = new Seldom();
+  return {
+    onUnknownError: (error, x) => logUnknown(log, error, x),
+    onAnswersCut: () => seldom.line('answers', more => log.warn(more, ANSWERS_CUT)),
+  };
 }
 
 const takeOverMsOf = ({ values }: Config): number => durationMs(values['serving.take_over']);
@@ -204,7 +216,7 @@ export async function composeFrontEnd(core: Core, parts: FrontEndParts): Promise
       origins?.checkPath(x.headers.host, x.path);
       await route(x);
     },
-    onUnknownError: (error, x) => logUnknown(log, error, x),
+    ...toldTo(log),
   });
   core.port = server.port;
   if (parts.replaces) steerConnections(server.port, parts.siblings.processes, 0);

@@ -18,6 +18,10 @@ export const REQUEST_LIMITS = {
   /** For this time a body may arrive at any speed. */
   bodyGraceMs: 6000,
 
+  /** What clients have not taken yet of the answers of a serving process, and from which size on an answer counts. */
+  waitingAnswersBytesMax: 256 * MIB,
+  answerInlineBytesMax: 64 * KIB,
+
   /** Nesting of JSON from outside, and its keys and elements in all. */
   jsonDepthMax: 64,
   jsonKeysMax: 10_000,

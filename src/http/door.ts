@@ -1,6 +1,7 @@
 import type { Span, Tracing } from '../base/tracing.ts';
 import type { AnswerCounts } from './answer-counts.ts';
 import { requestSpan } from './trace-context.ts';
+import type { WaitingAnswers } from './waiting-answers.ts';
 
 type Answered = { path: string; span: Span | null };
 
@@ -24,6 +25,8 @@ const CLOSED_TIMES = -Math.log(FIRST_SHARE);
 export class Door {
   /** Lines of the head behind the request id, which comes last. */
   readonly after: string;
+  /** What clients have not taken yet. */
+  readonly waiting: WaitingAnswers;
   readonly #tracing: Tracing | null;
   /** Whether the trace context of a peer counts (`tracing.trust`). */
   readonly #trusts: (peer: string) => boolean;
@@ -33,11 +36,13 @@ export class Door {
 
   constructor(
     after: string,
+    waiting: WaitingAnswers,
     counts: AnswerCounts | null,
     tracing: Tracing | null = null,
     trusts: (peer: string) => boolean = () => false,
   ) {
     this.after = after;
+    this.waiting = waiting;
     this.#counts = counts;
     this.#tracing = tracing;
     this.#trusts = trusts;

@@ -33,6 +33,10 @@ const NO_BODY = new Set([204, 304]);
 /** Bytes of an answer that the library holds back until a handler returns. */
 const CORK_BYTES = 16 * 1024;
 const LINGER_MS = 250;
+/** What is written at a time where the library itself keeps what the client does not take. */
+const PIECE_BYTES = 64 * 1024;
+const NOTHING_LEFT = (): void => {};
+const NO_BYTES: Uint8Array = new Uint8Array();
 
 /**
  * One HTTP exchange on uWebSockets: everything is copied out of the request before the first await, the body is capped,
@@ -177,7 +181,7 @@ export class Exchange implements TriggerExchange {
     if (!isStream(body)) return this.replyFlat(status, '', body, headers);
     if ('endless' in body) {
       if (this.method === 'HEAD') return this.replyFlat(status, '', '', headers);
-      return await this.#replyEndless(status, headers, await body.open());
+      return await this.#replyEndless(status, headers, await body.open(), null, this.#isLast);
     }
     if (this.method === 'HEAD' || body.length === 0 || !this.#open)
       return this.#replyLength(status, headers, body.length);
@@ -186,7 +190,9 @@ export class Exchange implements TriggerExchange {
       source.destroy();
       return;
     }
-    await this.#replyStream(status, headers, body.length, source);
+    // The library closes a connection behind a body without a length alone.
+    if (this.#isLast) await this.#replyEndless(status, headers, source, body.length, true);
+    else await this.#replyStream(status, headers, body.length, source);
   }
 
   /** Everything of a reply but its body. */
@@ -195,7 +201,7 @@ export class Exchange implements TriggerExchange {
     this.#open = false;
     this.#body?.release();
     this.#res.cork(() => {
-      this.#writeHead(status, headers);
+      this.#writeHead(status, headers, false);
       this.#endWithLength(length);
     });
   }
@@ -210,7 +216,7 @@ export class Exchange implements TriggerExchange {
     this.#res.endWithoutBody();
   }
 
-  #writeHead(status: number, headers: Reply['headers'], last = false): void {
+  #writeHead(status: number, headers: Reply['headers'], last: boolean): void {
     const own = [
       ['X-Content-Type-Options', 'nosniff'] as const,
       ['X-Request-Id', this.requestId + this.#door.after] as const,
@@ -236,23 +242,26 @@ export class Exchange implements TriggerExchange {
         resolve();
       };
       this.#onAborted = end;
-      res.cork(() => this.#writeHead(status, headers, this.#isLast));
+      res.cork(() => this.#writeHead(status, headers, false));
       let handed = 0;
+      let [left, leftFrom] = [NO_BYTES, 0];
+      // One for all chunks: what is set while it runs, for the chunk that comes then, the library forgets.
+      const go = (offset: number): boolean => {
+        const [taken, done] = res.tryEnd(left.subarray(offset - leftFrom), length);
+        if (done) end();
+        else if (taken) source.resume();
+        return taken;
+      };
       const send = (chunk: Uint8Array): void => {
         if (!this.#open) return;
         handed += chunk.length;
         res.cork(() => {
-          const from = res.getWriteOffset();
+          [left, leftFrom] = [chunk, res.getWriteOffset()];
           const [taken, done] = res.tryEnd(chunk, length);
           if (done) return end();
           if (taken) return;
           source.pause();
-          res.onWritable(offset => {
-            const [rest, restDone] = res.tryEnd(chunk.subarray(offset - from), length);
-            if (restDone) end();
-            else if (rest) source.resume();
-            return rest;
-          });
+          res.onWritable(go);
         });
       };
       source.on('data', send);
@@ -271,9 +280,17 @@ export class Exchange implements TriggerExchange {
   /**
    * Sends what comes until the source ends or the client has gone; a client that does not read makes the source wait.
    *
+   * @param length of what the source gives, in bytes; null where that is not known
+   * @param last whether the connection is closed behind it
    * @throws what the source fails with; the connection is closed then, so that no client takes a part for the whole
    */
-  async #replyEndless(status: number, headers: Reply['headers'], source: Readable): Promise<void> {
+  async #replyEndless(
+    status: number,
+    headers: Reply['headers'],
+    source: Readable,
+    length: number | null,
+    last: boolean,
+  ): Promise<void> {
     const res = this.#res;
     this.#body?.release();
     if (!this.#open) return void source.destroy();
@@ -284,7 +301,8 @@ export class Exchange implements TriggerExchange {
         resolve();
       };
       this.#onAborted = end;
-      res.cork(() => this.#writeHead(status, headers, this.#isLast));
+      res.cork(() => this.#writeHead(status, headers, last));
+      let handed = 0;
       source.on('error', error => {
         // Before the connection is closed, which would end it as if the client had gone.
         reject(error);
@@ -292,6 +310,7 @@ export class Exchange implements TriggerExchange {
       });
       source.on('data', (chunk: Uint8Array) => {
         if (!this.#open) return;
+        handed += chunk.length;
         res.cork(() => {
           if (res.write(chunk)) return;
           source.pause();
@@ -302,7 +321,8 @@ export class Exchange implements TriggerExchange {
         });
       });
       source.on('close', () => {
-        if (this.#open) res.cork(() => res.end());
+        if (this.#open && length !== null && handed !== length) res.close();
+        if (this.#open) res.cork(() => res.end(undefined, last));
         end();
       });
     });
@@ -327,6 +347,7 @@ export class Exchange implements TriggerExchange {
     const res = this.#res;
     // A refusal in the middle of an upload: the rest must be read, or the connection stands still.
     this.#body?.release();
+    let countRest = NOTHING_LEFT;
     res.cork(() => {
       // Without a word the library writes 200.
       if (status !== 200) res.writeStatus(statusLine(status));
@@ -337,8 +358,61 @@ export class Exchange implements TriggerExchange {
       const last = this.#isLast;
       if (NO_BODY.has(status)) last ? res.end(undefined, true) : res.endWithoutBody();
       else if (this.method === 'HEAD') this.#endWithLength(Buffer.byteLength(body));
-      else res.end(body, last);
+      else if (body.length <= REQUEST_LIMITS.answerInlineBytesMax) res.end(body, last);
+      else countRest = this.#endAsTaken(typeof body === 'string' ? Buffer.from(body) : body, last);
     });
+    countRest();
+  }
+
+  /**
+   * Ends with a body of which the client may not take all at once: the rest waits here, where it is counted.
+   *
+   * @returns what counts the rest, called when the answer of this moment is out
+   */
+  #endAsTaken(body: Uint8Array, last: boolean): () => void {
+    if (last) return this.#writeAsTaken(body);
+    const res = this.#res;
+    if (res.tryEnd(body, body.length)[1]) return NOTHING_LEFT;
+    const from = res.getWriteOffset();
+    // The bytes may be another thread's, which uses them again.
+    const rest = Uint8Array.prototype.slice.call(body, from);
+    const { waiting } = this.#door;
+    this.#onAborted = () => waiting.release(this);
+    res.onWritable(offset => {
+      const [isTaken, isEnd] = res.tryEnd(rest.subarray(offset - from), body.length);
+      if (isEnd) waiting.release(this);
+      return isTaken;
+    });
+    return () => waiting.hold(this, rest.length, () => void res.close());
+  }
+
+  /** The same where the connection is closed behind it, which the library does behind a body without a length alone. */
+  #writeAsTaken(body: Uint8Array): () => void {
+    const res = this.#res;
+    const { waiting } = this.#door;
+    let rest = body;
+    const write = (): boolean => {
+      while (rest.length > 0) {
+        const piece = rest.subarray(0, PIECE_BYTES);
+        rest = rest.subarray(piece.length);
+        if (!res.write(piece)) return false;
+      }
+      waiting.release(this);
+      res.end(undefined, true);
+      return true;
+    };
+    res.writeHeader('Connection', 'close');
+    if (write()) return NOTHING_LEFT;
+    rest = Uint8Array.prototype.slice.call(rest);
+    this.#onAborted = () => waiting.release(this);
+    res.onWritable(() => {
+      let isTaken = false;
+      res.cork(() => {
+        isTaken = write();
+      });
+      return isTaken;
+    });
+    return () => waiting.hold(this, rest.length, () => void res.close());
   }
 
   /**

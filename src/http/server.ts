@@ -1,6 +1,7 @@
 import { App, SSLApp, type us_listen_socket, us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js';
 import { diskFullError, fullDiskOf } from '../base/disk-space.ts';
 import { messageOf, ServiceError } from '../base/errors.ts';
+import { REQUEST_LIMITS } from '../base/request-limits.ts';
 import type { Tracing } from '../base/tracing.ts';
 import { isUnavailable } from '../db/database.ts';
 import type { AnswerCounts } from './answer-counts.ts';
@@ -12,6 +13,7 @@ import type { Intake } from './intake.ts';
 import { makeLimitReceiveBuffer } from './receive-buffer.ts';
 import type { TlsFiles } from './tls-files.ts';
 import { UnderWay } from './under-way.ts';
+import { WaitingAnswers } from './waiting-answers.ts';
 
 export type ServerParts = {
   /** Path prefix of plugin triggers, which have a line of their own. */
@@ -28,6 +30,10 @@ export type ServerParts = {
   tracing?: Tracing | null;
   /** Whether the trace context of a peer counts; left out: of none. */
   trustsTraceOf?: (peer: string) => boolean;
+  /** Bytes that clients have not taken yet, at most; left out: as many as a serving process may hold. */
+  waitingBytesMax?: number;
+  /** Called when connections were closed because more waited. */
+  onAnswersCut?: () => void;
   /** Browsers shall use https alone from now on (RFC 6797). */
   isHttpsOnly?: boolean;
   handleTrigger(x: Exchange): undefined | Promise<void>;
@@ -99,9 +105,17 @@ function answerThrown(parts: ServerParts, x: Exchange, error: unknown): void {
 export async function startServer(host: string, port: number, parts: ServerParts): Promise<Server> {
   const limitReceiveBuffer = makeLimitReceiveBuffer();
   const { counts = null, isHttpsOnly = false, tls = null, tracing = null, trustsTraceOf = () => false } = parts;
+  const { onAnswersCut = () => {}, waitingBytesMax = REQUEST_LIMITS.waitingAnswersBytesMax } = parts;
+  const waiting = new WaitingAnswers(waitingBytesMax, onAnswersCut);
   const app =
     tls === null ? App() : SSLApp({ cert_file_name: tls.cert, key_file_name: tls.key, ssl_ciphers: TLS12_CIPHERS });
-  const door = new Door(isHttpsOnly ? STRICT_TRANSPORT + KEEP_ALIVE : KEEP_ALIVE, counts, tracing, trustsTraceOf);
+  const door = new Door(
+    isHttpsOnly ? STRICT_TRANSPORT + KEEP_ALIVE : KEEP_ALIVE,
+    waiting,
+    counts,
+    tracing,
+    trustsTraceOf,
+  );
   parts.connections?.watch(app);
   app.any(`${parts.triggerPrefix}*`, (res, req) => {
     const x = new Exchange(res, req, parts.clientAddress, parts.intake, door);

@@ -1,16 +1,19 @@
 import t from 'tap';
 import { Door, takeOverShare } from '../../src/http/door.ts';
+import { WaitingAnswers } from '../../src/http/waiting-answers.ts';
+
+const NOTHING_WAITS = new WaitingAnswers(0, () => {});
 
 /** How many of 1,000 answers that are sent at a moment are the last of their connection. */
 const closedAt = (door: Door, now: number): number =>
   Array.from({ length: 1000 }, () => door.closesNext(now)).filter(Boolean).length;
 
 t.test('no connection is closed before another process takes over', async t => {
-  t.equal(closedAt(new Door('', null), 1000), 0);
+  t.equal(closedAt(new Door('', NOTHING_WAITS, null), 1000), 0);
 });
 
 t.test('connections are closed evenly over the time, and all at the end', async t => {
-  const door = new Door('', null);
+  const door = new Door('', NOTHING_WAITS, null);
   door.close(2000, 100, 5000);
   t.equal(closedAt(door, 5000), 0, 'none at once');
   t.equal(closedAt(door, 5200), 42, 'in each tenth of the time the same number');
@@ -28,7 +31,7 @@ t.test(
     );
     // Each client comes back at once, to the new process as often as its share says.
     const clients = 6400;
-    const door = new Door('', null);
+    const door = new Door('', NOTHING_WAITS, null);
     door.close(1000, clients, 0);
     let moved = 0;
     for (let now = 1; now < 1000; now++) {
@@ -40,7 +43,7 @@ t.test(
 );
 
 t.test('clients that are led away a second time are not kept longer', async t => {
-  const door = new Door('', null);
+  const door = new Door('', NOTHING_WAITS, null);
   door.close(2000, 100, 5000);
   door.close(2000, 100, 6900);
   t.equal(closedAt(door, 7000), 1000);
