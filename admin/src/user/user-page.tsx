@@ -153,8 +153,8 @@ function Frame({ children, name, title }: { title: string; name: string; childre
     <>
       <Container component="header" size="md" pt="md">
         <Group justify="space-between" wrap="nowrap">
-          <Logo />
-          <Group gap={4}>
+          <Logo isShort />
+          <Group gap={4} wrap="nowrap">
             <AdminLink />
             <LanguageButton />
             <ThemeButton />
