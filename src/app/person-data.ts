@@ -95,7 +95,7 @@ export type Erased = { removed: Record<string, number>; remarks: readonly string
 const KEPT = [
   'entries of the audit log stay until retention.audit, without name, address and what they say of the person',
   'recordings of executions that others caused may name the person, until they are removed for their age',
-  'executions of commands from a messenger account before it was linked name no person, and go with their age',
+  'executions of commands from a messenger account before it was linked may name the person, until they are removed for their age',
   'answers kept for requests of administrators with an Idempotency-Key may name the person, for a day',
   `entries of the outbox name the external id for ${LIMITS.outboxDays} days, errors of imports until retention.imports`,
 ];

@@ -2,8 +2,7 @@ type Waiting = { bytes: number; cut: () => void };
 
 /**
  * Bytes of answers that clients have not taken yet. Clients that ask for much and read nothing would otherwise fill the
- * memory: when too much waits, the connection of the answer that has waited longest is closed. An honest client on a slow
- * line is behind none of them for long.
+ * memory: when too much waits, the connection of the answer that has waited longest is closed.
  */
 export class WaitingAnswers {
   readonly #bytesMax: number;
