@@ -5,6 +5,8 @@ type Headers = ReadonlyArray<readonly [string, string]>;
 
 const NONE: Headers = [];
 const PREFLIGHT_SECONDS = '600';
+/** Tokens with commas between them (RFC 9110 section 5.6.2). */
+const TOKENS = /^[A-Za-z0-9!#$%&'*+.^_`|~, -]+$/;
 
 /** The origin of a sandboxed page. Any site can make such a page. */
 const SANDBOXED = 'null';
@@ -21,8 +23,16 @@ const FOR_SANDBOXED: Headers = [
  */
 export function corsHeaders(trigger: InstalledTrigger, origin: string | undefined): Headers {
   if (origin === SANDBOXED && effectiveAccess(trigger.settings) === 'public') return FOR_SANDBOXED;
-  if (trigger.origins.size === 0) return NONE;
-  if (origin === undefined || !trigger.origins.has(origin)) return [['Vary', 'Origin']];
+  return listedHeaders(trigger.origins, origin);
+}
+
+/** The same where a plugin has no trigger that answers: its pages read why, instead of an error of the network. */
+export const refusalHeaders = (plugin: InstalledPlugin, origin: string | undefined): Headers =>
+  listedHeaders(plugin.allOrigins, origin);
+
+function listedHeaders(origins: ReadonlySet<string>, origin: string | undefined): Headers {
+  if (origins.size === 0) return NONE;
+  if (origin === undefined || !origins.has(origin)) return [['Vary', 'Origin']];
   return [
     ['Access-Control-Allow-Origin', origin],
     ['Access-Control-Allow-Credentials', 'true'],
@@ -36,7 +46,10 @@ export function isPreflight(method: string, headers: Readonly<Record<string, str
   return method === 'OPTIONS' && headers.origin !== undefined && headers['access-control-request-method'] !== undefined;
 }
 
-/** Headers of the answer to a preflight: the methods at this path that the origin may use, or none. */
+/**
+ * Headers of the answer to a preflight: the methods at this path that the origin may use, or none. Where no trigger is,
+ * pages of the plugin may ask by any method, so that they read the refusal.
+ */
 export function preflightHeaders(
   plugin: InstalledPlugin,
   path: string,
@@ -44,22 +57,21 @@ export function preflightHeaders(
 ): Headers {
   const origin = headers.origin ?? '';
   const vary: Headers = [['Vary', 'Origin, Access-Control-Request-Method, Access-Control-Request-Headers']];
-  const methods = [...plugin.routes.methodsAt(path)]
-    .filter(
-      ([, t]) =>
-        t.settings.enabled && (origin === SANDBOXED ? effectiveAccess(t.settings) === 'public' : t.origins.has(origin)),
-    )
-    .map(([m]) => m);
+  const enabled = [...plugin.routes.methodsAt(path)].filter(([, t]) => t.settings.enabled);
+  const allowed = enabled.filter(([, t]) =>
+    origin === SANDBOXED ? effectiveAccess(t.settings) === 'public' : t.origins.has(origin),
+  );
+  const asked = headers['access-control-request-method'] ?? '';
+  const isRefused = enabled.length === 0 && plugin.allOrigins.has(origin) && TOKENS.test(asked);
+  const methods = isRefused ? [asked] : allowed.map(([m]) => m);
   if (methods.length === 0) return vary;
-  const asked = headers['access-control-request-headers'];
+  const names = headers['access-control-request-headers'];
   return [
     ...vary,
     ['Access-Control-Allow-Origin', origin],
     ...(origin === SANDBOXED ? [] : ([['Access-Control-Allow-Credentials', 'true']] as const)),
     ['Access-Control-Allow-Methods', methods.sort().join(', ')],
     ['Access-Control-Max-Age', PREFLIGHT_SECONDS],
-    ...(asked !== undefined && /^[A-Za-z0-9!#$%&'*+.^_`|~, -]+$/.test(asked)
-      ? ([['Access-Control-Allow-Headers', asked]] as const)
-      : []),
+    ...(names !== undefined && TOKENS.test(names) ? ([['Access-Control-Allow-Headers', names]] as const) : []),
   ];
 }

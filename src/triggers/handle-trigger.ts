@@ -19,7 +19,7 @@ import type { ExecutionRecords } from '../records/execution-records.ts';
 import type { Quarantine } from '../records/quarantine.ts';
 import type { Recording } from '../records/recording.ts';
 import type { Suspension } from '../records/suspension.ts';
-import { corsHeaders, isPreflight, preflightHeaders } from './cors.ts';
+import { corsHeaders, isPreflight, preflightHeaders, refusalHeaders } from './cors.ts';
 import { outcomeReply } from './outcome-reply.ts';
 import { appendExecution, appendRefusal, recordingOf } from './record.ts';
 import { refuseUnknown } from './refuse-unknown.ts';
@@ -103,12 +103,14 @@ function find(parts: TriggerParts, x: TriggerExchange): Found | null {
   }
   const match = plugin.routes.match(x.method, path);
   if (match.kind === 'none')
-    throw new ServiceError('not_found', `plugin "${pluginId}" has no trigger at "${path || '/'}"`);
+    throw new ServiceError('not_found', `plugin "${pluginId}" has no trigger at "${path || '/'}"`).with(
+      refusalHeaders(plugin, x.headers.origin),
+    );
   if (match.kind === 'method') {
     const allow = match.allow.join(', ');
     throw new ServiceError('method_not_allowed', `${x.method} is not handled here; allowed: ${allow}`, {
       headers: [['Allow', allow]],
-    });
+    }).with(refusalHeaders(plugin, x.headers.origin));
   }
   const { params, target } = match;
   x.span?.describe(`${x.method} ${TRIGGER_PREFIX}${pluginId}${target.trigger.path}`, {
@@ -116,7 +118,10 @@ function find(parts: TriggerParts, x: TriggerExchange): Found | null {
     'plugin_host.plugin': pluginId,
     'plugin_host.trigger': target.trigger.name,
   });
-  if (!target.settings.enabled) throw new ServiceError('not_found', `plugin "${pluginId}" has no trigger at this path`);
+  if (!target.settings.enabled)
+    throw new ServiceError('not_found', `plugin "${pluginId}" has no trigger at this path`).with(
+      refusalHeaders(plugin, x.headers.origin),
+    );
   return { target, path, params, cors: corsHeaders(target, x.headers.origin), place };
 }
 

@@ -331,7 +331,27 @@ t.test(
       undefined,
       'a trigger may override the plugin',
     );
-    t.match(await ask('/z', 'GET', good), { status: 404 });
+    // A page of the plugin reads that there is no such trigger, or no such method; a browser would call it an error of the network.
+    await s.admin('PUT', '/plugins/cors/triggers/x/settings', { enabled: false, accept_public: true });
+    for (const [path, method, status] of [
+      ['/z', 'GET', 404],
+      ['/x', 'POST', 404],
+      ['/y', 'DELETE', 405],
+    ] as const) {
+      t.match(await ask(path, method, good), { status, 'access-control-allow-origin': good, vary: 'Origin' });
+      const other = await ask(path, method, 'https://evil.example');
+      t.equal(other.status, status);
+      t.equal(other['access-control-allow-origin'], undefined);
+    }
+    for (const path of ['/z', '/x']) {
+      const may = await ask(path, 'OPTIONS', good, preflight);
+      t.match(may, { 'access-control-allow-origin': good, 'access-control-allow-methods': 'POST' }, path);
+      t.equal(
+        (await ask(path, 'OPTIONS', 'https://evil.example', preflight))['access-control-allow-origin'],
+        undefined,
+      );
+    }
+    t.equal((await ask('/y', 'OPTIONS', good, preflight))['access-control-allow-origin'], undefined);
     await s.install(watPlugin({ id: 'crasher', handle: 'unreachable' }));
     await s.admin('PUT', '/plugins/crasher/origins', { origins: [good] });
     const r = await fetch(`${s.base}/api/triggers/http/crasher/run`, {
