@@ -109,6 +109,7 @@ const COMMANDS: Record<string, string[]> = {
   'plugin versions': ['url', 'token', 'json'],
   'plugin uninstall': ['url', 'token', 'json', 'yes'],
   'plugin disable': ['url', 'token', 'json'],
+  'plugin resume': ['url', 'token', 'json'],
   'plugin call': ['method', 'data', 'header', 'bearer', 'url', 'json'],
   'plugin replay': ['module', 'plugin', 'set', 'save', 'url', 'token', 'json'],
   bench: [
@@ -123,9 +124,9 @@ const COMMANDS: Record<string, string[]> = {
 t.test('help names every command, and the help of a command its options', async t => {
   const page = run('help');
   t.match(page, { code: 0, err: '' });
-  const named = [
-    ...page.out.matchAll(/^ {2}([a-z][a-z-]*(?: [a-z-]+)?)(?: <\w+>)*(?: \[options\])?(?: {2,}\S|$)/gm),
-  ].map(m => m[1]);
+  const named = [...page.out.matchAll(/^ {2}([a-z][a-z-]*(?: [a-z-]+)?)(?: <\w+>)*(?: \[\w+\])*(?: {2,}\S|$)/gm)].map(
+    m => m[1],
+  );
   t.same(named, Object.keys(COMMANDS));
   t.same([run('--help').out, run('-h').out, run().out], [page.out, page.out, page.out]);
   for (const [name, options] of Object.entries(COMMANDS)) {

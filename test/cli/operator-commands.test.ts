@@ -68,8 +68,15 @@ t.test('status shows hosts, queues, lags, suspensions and releases on one screen
   for (let k = 0; k < 50 && !(await run(reader, 'status')).out.includes('trapped three times'); k++);
   t.match(
     (await run(reader, 'status')).out,
-    /^SUSPENDED +FOR +UNTIL +CAUSE\ngreeter greet +all callers +20\d\d-\S+ \S+ +trapped three times$/m,
+    /^SUSPENDED +FOR +UNTIL +CAUSE\ngreeter greet +all callers +20\d\d-\S+ \S+ +trapped three times\nresume it: plugin-host plugin resume greeter greet$/m,
   );
+  const resume = (key: string, ...trigger: string[]) => run(key, 'plugin', 'resume', 'greeter', ...trigger);
+  t.match(await resume(reader, 'greet'), { code: 1, err: /operate/ });
+  t.match(await resume(operator), { code: 0, out: 'greeter was not suspended\n' }, 'one trigger is, not the plugin');
+  t.match(await resume(operator, 'greet'), { code: 0, out: 'greeter greet is resumed\n' });
+  t.match((await run(reader, 'status')).out, /^suspended +nothing$/m);
+  t.match(await resume(operator, 'greet'), { code: 0, out: 'greeter greet was not suspended\n' });
+  t.match(await resume(operator, 'gret'), { code: 1, err: /gret/ });
 });
 
 t.test('relationships are added, listed, removed; the outbox shows their way', async t => {

@@ -326,3 +326,14 @@ export async function setPluginEnabled({ host, json }: Remote, id: string, enabl
   );
   return shown(json, changed, `${id} is ${changed.state}`);
 }
+
+/** `plugin resume ID [TRIGGER]`: lifts a suspension for all callers and hosts. @returns what to print */
+export async function resumePlugin({ host, json }: Remote, id: string, trigger: string | undefined): Promise<string> {
+  const answer = await ask(async () =>
+    trigger === undefined
+      ? await host.POST('/api/admin/plugins/{id}/resume', { params: { path: { id } } })
+      : await host.POST('/api/admin/plugins/{id}/triggers/{name}/resume', { params: { path: { id, name: trigger } } }),
+  );
+  const what = trigger === undefined ? id : `${id} ${trigger}`;
+  return shown(json, answer, answer.resumed ? `${what} is resumed` : `${what} was not suspended`);
+}

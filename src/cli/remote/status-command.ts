@@ -75,6 +75,11 @@ function suspensionLines({ suspensions }: Found): string[] {
       ['UNTIL', s => (s.until === null ? 'it is resumed' : when(s.until))],
       ['CAUSE', s => short(s.cause)],
     ]),
+    ...new Set(
+      suspensions.map(
+        s => `resume it: plugin-host plugin resume ${s.plugin_id}${s.trigger === null ? '' : ` ${s.trigger}`}`,
+      ),
+    ),
   ];
 }
 

@@ -78,6 +78,9 @@ function addPluginVerbs(program: Command, add: Add, remoteFor: RemoteFor): void 
   add(plugin, 'disable <id>', 'disable a plugin', async (r, [id = '']) =>
     (await load()).setPluginEnabled(r, id, false),
   );
+  add(plugin, 'resume <id> [trigger]', 'let a suspended plugin or trigger run again', async (r, [id = '', trigger]) =>
+    (await load()).resumePlugin(r, id, trigger),
+  );
 }
 
 function addQueueVerbs(program: Command, add: Add): void {
