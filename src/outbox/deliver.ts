@@ -193,7 +193,8 @@ export class Deliverer {
       ...outdated.map((tuple): GraphUpdate => ({ operation: 'delete', tuple })),
       { operation: 'touch', tuple: mark },
     ]);
-    if (outdated.length > 0) await this.#removeExtra(store);
+    // An earlier attempt may have ended before this.
+    if (outdated.length > 0 || begun.length > 0) await this.#removeExtra(store);
     const rejected = new RejectedTuples();
     const lastId = await readMirror(this.#db, LIMITS.graphUpdatesMax, tuples =>
       this.#fillWith(store, tuples, rejected),
@@ -310,7 +311,9 @@ export class Deliverer {
     // A write that changes nothing is left out.
     const { position, token } =
       updates.length === 0 ? { position: null, token: '' } : await this.#fence.deliver(store, updates, done);
-    await markDelivered(client, done, deliveredOf(token, updates), position);
+    // What was removed may have been removed by a write whose answer was lost: nothing is left that says of whom.
+    const delivered = updates.length === 0 ? { token, users: null } : deliveredOf(token, updates);
+    await markDelivered(client, done, delivered, position);
     this.#lookedAt = performance.now();
     return taken;
   }

@@ -1,11 +1,14 @@
+import pg from 'pg';
 import t from 'tap';
 import { Graph, readMarks } from '../../src/graph/graph.ts';
 import { GraphError, type GraphUpdate } from '../../src/graph/graph-store.ts';
 import { tupleText } from '../../src/graph/tuple.ts';
 import { Deliverer } from '../../src/outbox/deliver.ts';
 import { netUpdates, type OutboxEntry } from '../../src/outbox/plan.ts';
+import { type Delivered, OUTBOX_DELIVERED, parseDelivered } from '../../src/outbox/stream.ts';
 import { startGraphStore, tuple } from '../support/graph.ts';
 import { append, bothGraphs, deliverAll, outboxDatabase, remove, schema, storeWith, touch } from '../support/outbox.ts';
+import { until } from '../support/until.ts';
 
 const away = (): GraphError => new GraphError('unavailable', 'injected', null);
 const member = (user: string): string => `study_group:g1#member@user:${user}`;
@@ -54,6 +57,40 @@ t.test(
     }
   },
 );
+
+t.test('a removal whose answer was lost is announced: its groups are read again on every host', async t => {
+  const { store } = await startGraphStore(t);
+  const { db, url } = await outboxDatabase(t);
+  const heard: Delivered[] = [];
+  const listener = new pg.Client({ connectionString: url });
+  await listener.connect();
+  t.teardown(() => listener.end());
+  listener.on('notification', n => heard.push(parseDelivered(n.payload ?? '')));
+  await listener.query(`LISTEN ${OUTBOX_DELIVERED}`);
+  let lose = false;
+  const lossy = storeWith(store, {
+    async write(updates, conditions) {
+      const token = await store.write(updates, conditions);
+      if (!lose || !updates.some(isData)) return token;
+      lose = false;
+      throw away();
+    },
+  });
+  const deliverer = new Deliverer(db, schema);
+  await deliverer.prepare(lossy);
+  await append(db, touch(member('a')));
+  await deliverAll(deliverer, lossy);
+  lose = true;
+  const filter = { subjectType: 'user', subjectId: 'a', resourceType: 'study_group', relation: 'member' };
+  await append(db, { operation: 'DELETE_BY_SUBJECT', filter });
+  t.match(await deliverer.cycle(lossy), { kind: 'paused' });
+  t.same((await store.read({ resourceType: 'study_group' })).length, 0, 'it has reached the store');
+  heard.length = 0;
+  await db.query('UPDATE authz_stream SET paused_until = NULL, worked_at = NULL');
+  t.match(await deliverer.cycle(lossy), { kind: 'delivered' });
+  await until(() => heard.length > 0);
+  t.same(heard, [{ token: '', users: null }], 'nothing says whose, so all may be meant');
+});
 
 const FENCE = { resourceType: 'outbox_fence', resourceId: 'main', relation: 'epoch', subjectType: 'outbox_epoch' };
 

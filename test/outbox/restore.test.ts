@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
-import type { GraphStore } from '../../src/graph/graph-store.ts';
+import { GraphError, type GraphStore } from '../../src/graph/graph-store.ts';
 import type { Tuple } from '../../src/graph/tuple.ts';
 import { Deliverer } from '../../src/outbox/deliver.ts';
 import { startGraphStore } from '../support/graph.ts';
-import { append, bothGraphs, deliverAll, outboxDatabase, remove, schema, touch } from '../support/outbox.ts';
+import { append, bothGraphs, deliverAll, outboxDatabase, remove, schema, storeWith, touch } from '../support/outbox.ts';
 import { startTestService } from '../support/service.ts';
 import { until } from '../support/until.ts';
 
@@ -99,6 +99,35 @@ t.test('a store restored alone is filled again, at the start and while it is wri
   await deliverAll(deliverer, store);
   const graphs = await bothGraphs(db, store);
   t.same(graphs.found, [member('c')]);
+  t.same(graphs.found, graphs.wanted);
+});
+
+t.test('a filling that broke off before it took away what is too much takes it away the next time', async t => {
+  const { store } = await startGraphStore(t);
+  const { db } = await outboxDatabase(t);
+  const deliverer = new Deliverer(db, schema);
+  await deliverer.prepare(store);
+  await append(db, touch(member('a'), member('b')));
+  await deliverAll(deliverer, store);
+  const earlier = await everything(store);
+  await append(db, remove(member('a')));
+  await deliverAll(deliverer, store);
+  await restore(store, earlier);
+
+  let isAway = true;
+  const breaksOff = storeWith(store, {
+    async read(filter) {
+      if (!isAway || filter.resourceType !== 'study_group') return await store.read(filter);
+      isAway = false;
+      throw new GraphError('unavailable', 'away for a moment', null);
+    },
+  });
+  const next = new Deliverer(db, schema);
+  await t.rejects(next.prepare(breaksOff), { message: 'away for a moment' });
+  t.match(await next.prepare(breaksOff), { filled: true });
+  await deliverAll(next, store);
+  const graphs = await bothGraphs(db, store);
+  t.same(graphs.found, [member('b')], 'a right that was taken does not come back');
   t.same(graphs.found, graphs.wanted);
 });
 
