@@ -80,17 +80,23 @@ export async function handleNext(
 /** An update of the chat of another one, and how long ago it came. */
 export type NearUpdate = { id: number; payload: string; isHandled: boolean; ageMs: number };
 
+/** How many updates of the chat before and after one are looked at. */
 const NEAR_MAX = 100;
 
 /** What came in the chat of an update in the last minutes, the update itself among it, the first one first. */
 export async function listNear(client: Queryable, { channel, chatId, id }: StoredUpdate): Promise<NearUpdate[]> {
   return await findRows<NearUpdate>(
     client,
-    `SELECT id, payload, handled_at IS NOT NULL AS is_handled,
-            (extract(epoch FROM clock_timestamp() - received_at) * 1000)::float8 AS age_ms
-     FROM messenger_updates
-     WHERE channel = $1 AND chat_id = $2 AND (id = $3 OR received_at > now() - interval '5 minutes')
-     ORDER BY id LIMIT $4`,
+    `WITH near AS MATERIALIZED (
+       SELECT id, payload, handled_at IS NOT NULL AS is_handled,
+              (extract(epoch FROM clock_timestamp() - received_at) * 1000)::float8 AS age_ms
+       FROM messenger_updates
+       WHERE channel = $1 AND chat_id = $2 AND (id = $3 OR received_at > now() - interval '5 minutes')
+     )
+     SELECT * FROM (SELECT * FROM near WHERE id <= $3 ORDER BY id DESC LIMIT $4) AS before
+     UNION ALL
+     SELECT * FROM (SELECT * FROM near WHERE id > $3 ORDER BY id LIMIT $4) AS after
+     ORDER BY id`,
     [channel, chatId, id, NEAR_MAX],
   );
 }
