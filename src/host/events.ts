@@ -5,7 +5,7 @@ import { JsonBoundError, parseBoundedJson } from '../base/bounded-json.ts';
 import { messageOf } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { NewEvent } from '../events/publish.ts';
-import type { HostHandler, PermittedCall } from './host-functions.ts';
+import type { HostHandler, MessageScope, PermittedCall } from './host-functions.ts';
 
 /** Events of plugins (permission `events`, docs/abi.md `event_publish`, docs/events.md). */
 
@@ -37,6 +37,15 @@ export function badEvent(type: string, data: string): HostResult | null {
 /** @param publish stores the event and has it delivered */
 export function eventHandlers(publish: (event: NewEvent) => Promise<void>): Record<'event_publish', HostHandler> {
   const published = new WeakMap<PermittedCall, number>();
+  /** Of each plugin, in all executions for one message. */
+  const ofMessage = new WeakMap<MessageScope, Map<string, number>>();
+  const onceKeyOf = ({ message, plugin }: PermittedCall, digest: string): string | null => {
+    if (message === null) return null;
+    const counts = ofMessage.get(message) ?? new Map<string, number>();
+    const count = (counts.get(plugin.id) ?? 0) + 1;
+    ofMessage.set(message, counts.set(plugin.id, count));
+    return `${message.key} ${plugin.id} ${count} ${digest}`;
+  };
   return {
     async event_publish(call, args) {
       const type = args.text(0);
@@ -57,9 +66,9 @@ export function eventHandlers(publish: (event: NewEvent) => Promise<void>): Reco
         data,
         requestId: call.requestId,
         traceparent: call.span?.headers.traceparent ?? '',
-        // A second equal event in one execution gets another key and is published. A command that is run again, because
+        // A second equal event gets another key and is published. A command that is run again, because
         // its host ended during the first run, repeats its keys and publishes nothing twice.
-        onceKey: call.message === null ? null : `${call.message.key} ${call.plugin.id} ${count} ${digest}`,
+        onceKey: onceKeyOf(call, digest),
       });
       return { code: 0 };
     },

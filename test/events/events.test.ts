@@ -1,5 +1,7 @@
 import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
+import { eventHandlers } from '../../src/host/events.ts';
+import type { HostArguments, MessageScope, PermittedCall } from '../../src/host/host-functions.ts';
 import { callerPlugin, callHost, type ScriptedCall } from '../support/caller.ts';
 import { type Json, startTestService, type TestService, TOKEN } from '../support/service.ts';
 import { type Subscriber, startSubscriber } from '../support/subscriber.ts';
@@ -98,6 +100,27 @@ t.test('what is no name or no JSON is refused, and so is too much', async t => {
   const [denied] = await callHost(s, 'mute', [publish(1)]);
   t.match(denied, { code: -1, text: 'permission denied' });
   t.same((await db.query('SELECT count(*)::int AS n FROM events')).rows, [{ n: 1 }]);
+});
+
+t.test('equal events of two calls of one plugin for one message are two events', async t => {
+  const keys: Array<string | null> = [];
+  const { event_publish } = eventHandlers(event => {
+    keys.push(event.onceKey);
+    return Promise.resolve();
+  });
+  const args = { text: (k: number) => (k === 0 ? 'item.added' : '{"n":1}') } as HostArguments;
+  const callFor = (id: string, message: MessageScope) =>
+    ({ plugin: { id }, message, requestId: 'r', span: null }) as unknown as PermittedCall;
+  // A command whose plugin calls another one several times; each call is an execution.
+  const runs = async (ids: readonly string[]): Promise<void> => {
+    const message = { chat: 'TELEGRAM:1', key: 'update-1', replies: [] };
+    for (const id of ids) await event_publish(callFor(id, message), args);
+  };
+  await runs(['a', 'b', 'a']);
+  t.equal(new Set(keys).size, 3);
+  const first = keys.splice(0);
+  await runs(['a', 'b', 'a']);
+  t.same(keys, first, 'a command that is run again repeats its keys');
 });
 
 t.test('a subscriber that is down for a while gets everything, of each source in order, once it is back', async t => {
