@@ -2,16 +2,17 @@ import { type Actor, appendAudit, eraseAuditOf, listAudit } from '../audit/audit
 import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
+import { LOCKS, lockForTransaction } from '../db/locks.ts';
 import { eraseFilesOf, listFilesOf } from '../files/file-records.ts';
 import { readGraphSchema } from '../graph/graph-schema.ts';
 import { findAdmin } from '../identity/admin-accounts.ts';
 import { notifyIdentity } from '../identity/identity-changes.ts';
+import { listAccounts } from '../identity/messenger-accounts.ts';
 import { readSecondFactor } from '../identity/second-factor.ts';
 import { listSessions } from '../identity/sessions.ts';
 import { listUserRoles } from '../identity/user-roles.ts';
 import { listUserTokens } from '../identity/user-tokens.ts';
 import { eraseUser, findUser, findUserByExternalId, type GlobalUser } from '../identity/users.ts';
-import { listAccounts } from '../messaging/accounts.ts';
 import { eraseMessagesOf, listMessagesOf } from '../messaging/outgoing.ts';
 import { eraseUpdatesOf, listUpdatesOf } from '../messaging/updates.ts';
 import { appendGraphChanges } from '../outbox/append.ts';
@@ -125,6 +126,8 @@ async function eraseOfUser(client: Queryable, user: GlobalUser): Promise<Record<
  */
 export async function erasePerson(db: Database, { externalId, user }: Person, by: Actor): Promise<Erased> {
   return await db.withTransaction(async client => {
+    // Before anything an import holds.
+    await lockForTransaction(client, LOCKS.universityImport);
     const removed = user === null ? {} : await eraseOfUser(client, user);
     const records = externalId === null ? 0 : await erasePersonRecords(client, externalId);
     if (externalId !== null) await eraseImportsOf(client, externalId);
@@ -143,8 +146,8 @@ export async function erasePerson(db: Database, { externalId, user }: Person, by
       objectId: user === null ? '' : String(user.id),
       after: all,
     });
-    // Others that change the graph wait from here to the commit.
-    if (externalId !== null && tuples.length > 0) {
+    // Others that change the graph wait from here to the commit; what was added since it was counted goes too.
+    if (externalId !== null) {
       const filter = { subjectType: 'user', subjectId: externalId };
       for (const origin of ['import', 'manual'] as const)
         await appendGraphChanges(client, readGraphSchema(), origin, [{ operation: 'DELETE_BY_SUBJECT', filter }]);

@@ -1,4 +1,6 @@
 import { EXACT_JSON_TYPES, type Queryable } from '../db/database.ts';
+import { forgetBookmark } from './bookmarks.ts';
+import { ENTITIES } from './entities.ts';
 
 /** Tables that name a person, those that refer to others first. */
 const OF_A_PERSON = [
@@ -25,13 +27,20 @@ export async function readPersonRecords(
   return found;
 }
 
-/** Removes a person from the university's data, inside the caller's transaction. @returns how many records */
+/**
+ * Removes a person from the university's data, inside the caller's transaction. A source that still has the person brings the
+ * records back: its lists are read again although they have not changed.
+ *
+ * @returns how many records
+ */
 export async function erasePersonRecords(client: Queryable, externalId: string): Promise<number> {
   let removed = 0;
   for (const table of OF_A_PERSON) {
     const { rowCount } = await client.query(`DELETE FROM ${table} WHERE person_external_id = $1`, [externalId]);
     removed += rowCount ?? 0;
   }
+  for (const { table, type } of ENTITIES)
+    if (table === 'persons' || OF_A_PERSON.some(t => t === table)) await forgetBookmark(client, type, true);
   const { rowCount } = await client.query('DELETE FROM persons WHERE external_id = $1', [externalId]);
   return removed + (rowCount ?? 0);
 }

@@ -73,6 +73,22 @@ t.test('an unchanged list is not fetched again, unless a batch wrote to its type
   t.equal(typesOf(third).get('course')?.deactivated, 1, 'the complete list has no such course');
 });
 
+t.test('who is erased and is still at the source comes back whole with the next pull', async t => {
+  const { count, pull, s, source } = await world(t);
+  await pull();
+  const [position] = source.university['student-positions'];
+  const person = String(position?.person_external_id);
+  const ofPerson = `student_positions WHERE person_external_id = '${person}'`;
+  const before = await count(ofPerson);
+  t.ok(before > 0);
+  const found = await s.admin('GET', `/users?search=${encodeURIComponent(person)}`);
+  const [user] = found.json.items as Json[];
+  t.equal((await s.admin('POST', `/users/${String(user?.id)}/erase`, { erase: true })).status, 200);
+  t.equal(await count(ofPerson), 0);
+  t.match((await pull()).json, { state: 'succeeded' });
+  t.equal(await count(ofPerson), before, 'the positions too, whose list has not changed');
+});
+
 t.test('a problem with one list is reported, and the other lists are imported', async t => {
   const { count, pull, source } = await world(t, makeUniversity(SMALL), { BOT_UNIVERSITY_SYNC_PAGE_TIMEOUT: '700ms' });
   const { courses, ...rest } = source.university;
