@@ -18,8 +18,8 @@ import { nameResolver } from '../host/guarded-agent.ts';
 import { guardedCalls } from '../host/guarded-calls.ts';
 import type { HostCall } from '../host/host-functions.ts';
 import { messageHandlers } from '../host/messages.ts';
+import { removeOldCodes } from '../identity/messenger-accounts.ts';
 import { type JobQueue, kickJob, scheduledJob } from '../jobs.ts';
-import { removeOldCodes } from '../messaging/accounts.ts';
 import type { Channel, ChannelName } from '../messaging/channel.ts';
 import {
   appendMessages,

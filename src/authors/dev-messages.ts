@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { OperatorError } from '../base/errors.ts';
 import type { Database } from '../db/database.ts';
-import { findAccountUser, linkAccount, makeLinkCode } from '../messaging/accounts.ts';
+import { findAccountUser, linkAccount, makeLinkCode } from '../identity/messenger-accounts.ts';
 import { DevMessenger, type SentFile, type ShownMessage } from './dev-messenger.ts';
 
 /** `plugin message`: a message to the plugin under `plugin dev`, and what comes back. */

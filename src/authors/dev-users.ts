@@ -104,6 +104,8 @@ async function giveRelationships(
       educationForm: user.education_form ?? null,
     },
     BY,
+    // The simulated host has no data of a university.
+    async () => {},
   );
   if (wanted.size === 0) return;
   const appended = await createRelationships(db, authz.schema, [...wanted.values()], BY);

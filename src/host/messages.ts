@@ -8,7 +8,7 @@ import { mayRead } from '../files/file-access.ts';
 import type { Files } from '../files/files.ts';
 import type { Graph } from '../graph/graph.ts';
 import { GraphError } from '../graph/graph-store.ts';
-import { listReachable } from '../messaging/accounts.ts';
+import { listReachable } from '../identity/messenger-accounts.ts';
 import type { ChannelName } from '../messaging/channel.ts';
 import { countWaiting, type Message, type MessageSource, type NewMessage } from '../messaging/outgoing.ts';
 import { findStudents } from '../messaging/students.ts';

@@ -117,6 +117,11 @@ export async function revokeUserRole(db: Database, userId: number, role: string,
   });
 }
 
+/** Takes the roles that imports gave from a user who is another person now. Part of a transaction, which notifies. */
+export async function removeImportedRoles(client: Queryable, userId: number): Promise<void> {
+  await client.query("DELETE FROM user_roles WHERE global_user_id = $1 AND origin = 'import'", [userId]);
+}
+
 /**
  * Grants a role to persons who have it according to the university's data, and revokes it from persons who had it only
  * from an import. Part of a transaction.

@@ -1,6 +1,7 @@
 import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { Database, Queryable } from '../db/database.ts';
+import { LOCKS, lockForTransaction } from '../db/locks.ts';
 import { findRow, findRows, loadRow } from '../db/rows.ts';
 import { tupleText } from '../graph/tuple.ts';
 import { holdGraph } from '../outbox/append.ts';
@@ -8,6 +9,7 @@ import { listRelationships } from '../outbox/mirror.ts';
 import { notifyIdentity, notifyUsers } from './identity-changes.ts';
 import { decideLinks, type Link, type LinkCandidate, type LinkedPerson, type Links } from './link-persons.ts';
 import type { UserAttributes } from './user-attributes.ts';
+import { removeImportedRoles } from './user-roles.ts';
 
 /** A person (docs/identity.md "Users"). */
 export type GlobalUser = UserAttributes & { id: number; createdAt: Date; updatedAt: Date };
@@ -110,11 +112,47 @@ function taken(error: unknown): never {
   throw error;
 }
 
+/** Positions that are imported meanwhile would be missed. */
+async function holdImports(client: Queryable): Promise<void> {
+  await lockForTransaction(client, LOCKS.universityImport);
+}
+
+/** Gives the users of persons what the university's data give them (`university/settle`). */
+export type SettlePersons = (client: Queryable, externalIds: readonly string[]) => Promise<void>;
+
+/**
+ * A user whose external id is new has the roles and studies of that person, and none of another.
+ *
+ * @param given what the caller says, which counts more; what is written already stays where the data say nothing
+ */
+async function becomePerson(
+  client: Queryable,
+  { educationForm, externalId, fundingType, id }: GlobalUser,
+  given: Partial<UserAttributes>,
+  settle: SettlePersons,
+): Promise<GlobalUser> {
+  await removeImportedRoles(client, id);
+  if (externalId !== null) await settle(client, [externalId]);
+  return await loadRow<GlobalUser>(
+    client,
+    `UPDATE global_users SET funding_type = CASE WHEN $2 THEN $3 ELSE coalesce(funding_type, $3) END,
+       education_form = CASE WHEN $4 THEN $5 ELSE coalesce(education_form, $5) END WHERE id = $1 RETURNING *`,
+    [id, given.fundingType !== undefined, fundingType, given.educationForm !== undefined, educationForm],
+  );
+}
+
 /** @throws ServiceError `conflict` when an id belongs to another user */
-export async function createUser(db: Database, attributes: Partial<UserAttributes>, by: Actor): Promise<GlobalUser> {
+export async function createUser(
+  db: Database,
+  attributes: Partial<UserAttributes>,
+  by: Actor,
+  settle: SettlePersons,
+): Promise<GlobalUser> {
   return await db
     .withTransaction(async client => {
-      const user = await addUser(client, attributes);
+      if (attributes.externalId != null) await holdImports(client);
+      const added = await addUser(client, attributes);
+      const user = added.externalId === null ? added : await becomePerson(client, added, attributes, settle);
       await appendAudit(client, by, {
         action: 'user.create',
         objectType: 'user',
@@ -149,7 +187,8 @@ async function assertNothingByHand(client: Queryable, externalId: string | null)
 }
 
 /**
- * Changes the given attributes.
+ * Changes the given attributes. With another external id the user is another person: what the university's data gave the
+ * former one goes, and what they give this one comes.
  *
  * @returns undefined if there is no such user
  * @throws ServiceError `conflict` if an id belongs to another user, or the old external id has manual relationships
@@ -159,20 +198,24 @@ export async function changeUser(
   id: number,
   attributes: Partial<UserAttributes>,
   by: Actor,
+  settle: SettlePersons,
 ): Promise<GlobalUser | undefined> {
   return await db
     .withTransaction(async client => {
+      if (attributes.externalId !== undefined) await holdImports(client);
       await client.query('SELECT 1 FROM global_users WHERE id = $1 FOR UPDATE', [id]);
       const before = await findUser(client, id);
       if (before === undefined) return undefined;
-      if (attributes.externalId !== undefined && attributes.externalId !== before.externalId)
-        await assertNothingByHand(client, before.externalId);
-      const user = await loadRow<GlobalUser>(
+      const isAnother = attributes.externalId !== undefined && attributes.externalId !== before.externalId;
+      if (isAnother) await assertNothingByHand(client, before.externalId);
+      const studies = isAnother && before.externalId !== null ? { fundingType: null, educationForm: null } : {};
+      const written = await loadRow<GlobalUser>(
         client,
         `UPDATE global_users SET external_id = $1, idp_accounts_id = $2, display_name = $3, primary_channel = $4, locale = $5,
            nationality_type = $6, funding_type = $7, education_form = $8, updated_at = now() WHERE id = $9 RETURNING *`,
-        [...valuesOf({ ...before, ...attributes }), id],
+        [...valuesOf({ ...before, ...studies, ...attributes }), id],
       );
+      const user = isAnother ? await becomePerson(client, written, attributes, settle) : written;
       await appendAudit(client, by, {
         action: 'user.change',
         objectType: 'user',

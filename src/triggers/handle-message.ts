@@ -11,7 +11,7 @@ import { type FileDescription, parseDescription } from '../files/file-kind.ts';
 import type { FileRecord } from '../files/file-records.ts';
 import type { Files } from '../files/files.ts';
 import { HostCall, type MessageScope } from '../host/host-functions.ts';
-import { findAccountUser, linkAccount, normalizeCode, unlinkAccount } from '../messaging/accounts.ts';
+import { findAccountUser, linkAccount, normalizeCode, unlinkAccount } from '../identity/messenger-accounts.ts';
 import { ANSWERS, type HelpLine } from '../messaging/answers.ts';
 import type { Channel, ChannelName, IncomingFile, IncomingMessage, Language } from '../messaging/channel.ts';
 import { appendMessages, type Message } from '../messaging/outgoing.ts';

@@ -2,6 +2,7 @@ import type { Queryable } from '../db/database.ts';
 import { findRows } from '../db/rows.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { type Tuple, tupleKey } from '../graph/tuple.ts';
+import { unlinkAll } from '../identity/messenger-accounts.ts';
 import { revokeAllSessions } from '../identity/sessions.ts';
 import { setImportedRole } from '../identity/user-roles.ts';
 import { revokeAllUserTokens } from '../identity/user-tokens.ts';
@@ -42,10 +43,16 @@ export async function settlePersons(
   for (const id of relinked) {
     await revokeAllSessions(client, Number(id));
     await revokeAllUserTokens(client, Number(id));
+    await unlinkAll(client, Number(id));
   }
-  await settleStudies(client, moved);
-  await settleTeaching(client, moved);
+  await settlePositions(client, moved);
   return conflicts;
+}
+
+/** Gives users what the positions of persons give, and takes from them what those do not; by external id. */
+export async function settlePositions(client: Queryable, persons: readonly string[]): Promise<void> {
+  await settleStudies(client, persons);
+  await settleTeaching(client, persons);
 }
 
 const STUDY_COLUMNS = ['person_external_id', 'holds', 'funding_type', 'education_form', 'start_date'];

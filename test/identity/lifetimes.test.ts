@@ -7,11 +7,11 @@ import { addCredentials, giveTemporaryPassword, useTemporaryPassword } from '../
 import { addAdminKey, adminKeys } from '../../src/identity/admin-keys.ts';
 import { secretMatches, sha256 } from '../../src/identity/bearer-secret.ts';
 import { KnownBrowsers } from '../../src/identity/known-browsers.ts';
+import { linkAccount, makeLinkCode } from '../../src/identity/messenger-accounts.ts';
 import { addServiceKey, rotateServiceKey, serviceKeys } from '../../src/identity/service-keys.ts';
 import { addSession, findSession, type SessionKind, touchSessions } from '../../src/identity/sessions.ts';
 import { addUserToken, userTokens } from '../../src/identity/user-tokens.ts';
 import { addUser } from '../../src/identity/users.ts';
-import { linkAccount, makeLinkCode } from '../../src/messaging/accounts.ts';
 import { makeSecretBox } from '../../src/secrets/secret-box.ts';
 import { makeDatabase } from '../support/database.ts';
 

@@ -1,8 +1,8 @@
 import t from 'tap';
 import { type Database, openDatabase } from '../../src/db/database.ts';
 import { guardedCalls } from '../../src/host/guarded-calls.ts';
+import { type Account, findAccountUser, linkAccount, makeLinkCode } from '../../src/identity/messenger-accounts.ts';
 import { addUser } from '../../src/identity/users.ts';
-import { type Account, findAccountUser, linkAccount, makeLinkCode } from '../../src/messaging/accounts.ts';
 import type { ChannelName } from '../../src/messaging/channel.ts';
 import { appendMessages } from '../../src/messaging/outgoing.ts';
 import { MessageSender } from '../../src/messaging/sender.ts';

@@ -1,6 +1,7 @@
 import path from 'node:path';
 import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
+import { findAccountUser, linkAccount, makeLinkCode } from '../../src/identity/messenger-accounts.ts';
 import { addUserToken } from '../../src/identity/user-tokens.ts';
 import { addUser, findOrAddIdpUser, findUser } from '../../src/identity/users.ts';
 import { Imports } from '../../src/university/imports.ts';
@@ -191,6 +192,66 @@ t.test('roles by import come and go with positions; what was given by hand stays
   await put('teacher-positions', { ...position, is_active: false });
   t.match(await roles(), [{ role: 'teacher', origin: 'manual' }]);
   t.equal((await db.query('SELECT 1 FROM user_roles')).rows.length, 1);
+});
+
+t.test(
+  'a user who gets another external id is another person: rights of the former one go, those of this one come',
+  async t => {
+    const { put, s, userOf } = await world(t);
+    const u = makeUniversity({ seed: 3, groups: 4, students: 2, teachers: 2, faculties: 1 });
+    for (const where of PATHS) await put(where, ...u[where]);
+    await put('persons', ANNA);
+    const group = String(u.groups[0]?.external_id);
+    const position = { external_id: 'sp', person_external_id: 'e1', group_external_id: group };
+    await put('student-positions', { ...position, funding_type: 'budget', education_form: 'full_time' });
+    const roles = async (id: number) => (await s.admin('GET', `/users/${id}/roles`)).json.items;
+    const wrong = (await userOf('e1'))?.id ?? 0;
+    await s.admin('PUT', `/users/${wrong}/roles/database/editor`);
+    t.match(await roles(wrong), [{ role: 'editor' }, { role: 'student', origin: 'import' }]);
+
+    const moved = await s.admin('PATCH', `/users/${wrong}`, { external_id: 'someone-else' });
+    t.match(moved.json, { external_id: 'someone-else', funding_type: null, education_form: null });
+    t.same(
+      ((await roles(wrong)) as Json[]).map(r => r.role),
+      ['editor'],
+      'what was given by hand stays',
+    );
+    const right = await s.admin('POST', '/users', {
+      external_id: 'e1',
+      display_name: 'Anna',
+      education_form: 'remote',
+    });
+    t.match(right.json, { funding_type: 'budget', education_form: 'remote' }, 'what the request says counts more');
+    t.match(await roles(Number(right.json.id)), [{ role: 'student', origin: 'import' }]);
+    await put('student-positions', { ...position, is_active: false });
+    t.same(await roles(Number(right.json.id)), [], 'the import reaches the right one');
+
+    // A user whom no data name keeps what an administrator has written.
+    const plain = await s.admin('POST', '/users', { display_name: 'Guest', funding_type: 'contract' });
+    const named = await s.admin('PATCH', `/users/${String(plain.json.id)}`, { external_id: 'guest' });
+    t.match(named.json, { external_id: 'guest', funding_type: 'contract' });
+  },
+);
+
+t.test('a messenger account that was linked with the account of another person is linked no more', async t => {
+  const { db, put, userOf } = await world(t);
+  await put('persons', { ...ANNA, idp_account_id: 'wrong' });
+  const user = await findOrAddIdpUser(db, { sub: 'wrong', name: '', locale: null });
+  t.equal(user.id, (await userOf('e1'))?.id);
+  const link = async (accountId: string): Promise<unknown> => {
+    const { code } = await makeLinkCode(db, user.id);
+    return await db.withTransaction(c => linkAccount(c, { channel: 'TELEGRAM', accountId, chatId: accountId }, code));
+  };
+  t.match(await link('77'), { kind: 'linked' });
+  const { code } = await makeLinkCode(db, user.id);
+  await put('persons', { ...ANNA, idp_account_id: 'right' });
+  t.equal(await findAccountUser(db, 'TELEGRAM', '77'), undefined);
+  const late = { channel: 'TELEGRAM', accountId: '78', chatId: '78' } as const;
+  t.match(
+    await db.withTransaction(c => linkAccount(c, late, code)),
+    { kind: 'wrong' },
+    'nor is one by a code from before',
+  );
 });
 
 t.test('accounts: who logged in before the import, who changes accounts, who shares one', async t => {

@@ -8,6 +8,7 @@ import { findAdmin } from '../../identity/admin-accounts.ts';
 import type { UserAttributes } from '../../identity/user-attributes.ts';
 import { changeUser, createUser, findUser, listUsers } from '../../identity/users.ts';
 import { findContact, listPositions, POSITION_KINDS } from '../../university/positions.ts';
+import { settlePositions } from '../../university/settle.ts';
 import { actorOf } from '../contract/caller.ts';
 import { resource } from '../contract/contract.ts';
 import { type Handle, serve } from '../contract/endpoint.ts';
@@ -126,7 +127,8 @@ export const users = resource('Users', 'People the service knows.', {
     guard: 'admin_recent',
     key: ['admin'],
     summary: 'Change a user',
-    description: 'A member that is left out keeps its value.',
+    description:
+      'A member that is left out keeps its value. With another `external_id` the user is another person: what the university’s data gave goes with the former one, and what they give the new one comes.',
     params,
     body: attributes,
     replies: { 200: user },
@@ -214,7 +216,7 @@ const list: Handle<typeof users.list, UsersApiParts> = async ({ db }, { query })
 
 const create: Handle<typeof users.create, UsersApiParts> = async ({ db }, { body, caller, request }) => ({
   status: 201,
-  json: userJson(await createUser(db, attributesOf(await body()), actorOf(caller, request))),
+  json: userJson(await createUser(db, attributesOf(await body()), actorOf(caller, request), settlePositions)),
 });
 
 const get: Handle<typeof users.get, UsersApiParts> = async ({ db }, { params }) => {
@@ -245,7 +247,7 @@ const change: Handle<typeof users.change, UsersApiParts> = async ({ db }, { body
       'the idp_accounts_id of an administrator is changed by administrators who are logged in, not with a key',
       { errors: [{ pointer: '/idp_accounts_id', message: 'must be left out here', code: 'unknown_field' }] },
     );
-  const changed = await changeUser(db, params.user, attributesOf(wanted), actorOf(caller, request));
+  const changed = await changeUser(db, params.user, attributesOf(wanted), actorOf(caller, request), settlePositions);
   if (changed === undefined) throw unknownUser(params.user);
   return { status: 200, json: userJson(changed) };
 };

@@ -2,8 +2,14 @@ import { z } from 'zod';
 import { ServiceError } from '../../base/errors.ts';
 import type { Database } from '../../db/database.ts';
 import { NO_STORE, type Request } from '../../http/message.ts';
+import {
+  type LinkedAccount,
+  listAccounts,
+  makeLinkCode,
+  unlinkUser,
+  unlinkUserBy,
+} from '../../identity/messenger-accounts.ts';
 import type { Principals } from '../../identity/principals.ts';
-import { type LinkedAccount, listAccounts, makeLinkCode, unlinkUser, unlinkUserBy } from '../../messaging/accounts.ts';
 import { CHANNEL_NAMES, type Channel, type ChannelName } from '../../messaging/channel.ts';
 import { actorOf } from '../contract/caller.ts';
 import { resource } from '../contract/contract.ts';

@@ -3,7 +3,10 @@ import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { findRow, findRows } from '../db/rows.ts';
-import type { ChannelName, Language } from './channel.ts';
+import type { UserAttributes } from './user-attributes.ts';
+
+type ChannelName = NonNullable<UserAttributes['primaryChannel']>;
+type Language = UserAttributes['locale'];
 
 /** Accounts of messengers that belong to users (docs/messengers.md "Accounts"). */
 
@@ -85,6 +88,12 @@ export async function unlinkUser(db: Queryable, userId: number, channel: string)
     userId,
   ]);
   return rowCount === 1;
+}
+
+/** Unlinks all accounts of a user, and makes a code that was given worthless. */
+export async function unlinkAll(client: Queryable, userId: number): Promise<void> {
+  await client.query('DELETE FROM messenger_accounts WHERE global_user_id = $1', [userId]);
+  await client.query('DELETE FROM messenger_link_codes WHERE global_user_id = $1', [userId]);
 }
 
 /** Unlinks the account of a user, by an administrator; false if none of that messenger is linked. */
