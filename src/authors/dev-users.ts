@@ -105,7 +105,7 @@ async function giveRelationships(
     },
     BY,
     // The simulated host has no data of a university.
-    async () => {},
+    async () => new Set(),
   );
   if (wanted.size === 0) return;
   const appended = await createRelationships(db, authz.schema, [...wanted.values()], BY);

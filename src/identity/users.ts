@@ -117,8 +117,8 @@ async function holdImports(client: Queryable): Promise<void> {
   await lockForTransaction(client, LOCKS.universityImport);
 }
 
-/** Gives the users of persons what the university's data give them (`university/settle`). */
-export type SettlePersons = (client: Queryable, externalIds: readonly string[]) => Promise<void>;
+/** Gives the users of persons what the university's data give them (`university/settle`). @returns whose studies they say */
+export type SettlePersons = (client: Queryable, externalIds: readonly string[]) => Promise<ReadonlySet<string>>;
 
 /**
  * A user whose external id is new has the roles and studies of that person, and none of another.
@@ -208,7 +208,9 @@ export async function changeUser(
       if (before === undefined) return undefined;
       const isAnother = attributes.externalId !== undefined && attributes.externalId !== before.externalId;
       if (isAnother) await assertNothingByHand(client, before.externalId);
-      const studies = isAnother && before.externalId !== null ? { fundingType: null, educationForm: null } : {};
+      const former = isAnother ? before.externalId : null;
+      const isStudent = former !== null && (await settle(client, [former])).has(former);
+      const studies = isStudent ? { fundingType: null, educationForm: null } : {};
       const written = await loadRow<GlobalUser>(
         client,
         `UPDATE global_users SET external_id = $1, idp_accounts_id = $2, display_name = $3, primary_channel = $4, locale = $5,

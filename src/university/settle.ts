@@ -49,10 +49,15 @@ export async function settlePersons(
   return conflicts;
 }
 
-/** Gives users what the positions of persons give, and takes from them what those do not; by external id. */
-export async function settlePositions(client: Queryable, persons: readonly string[]): Promise<void> {
-  await settleStudies(client, persons);
+/**
+ * Gives users what the positions of persons give, and takes from them what those do not; by external id.
+ *
+ * @returns those who study
+ */
+export async function settlePositions(client: Queryable, persons: readonly string[]): Promise<ReadonlySet<string>> {
+  const students = await settleStudies(client, persons);
   await settleTeaching(client, persons);
+  return students;
 }
 
 const STUDY_COLUMNS = ['person_external_id', 'holds', 'funding_type', 'education_form', 'start_date'];
@@ -81,9 +86,9 @@ async function studiesOf(client: Queryable, persons: readonly string[]): Promise
   return Map.groupBy(rows, r => r.person);
 }
 
-/** What a policy asks of a student, from the position that began last. */
-async function settleStudies(client: Queryable, persons: readonly string[]): Promise<void> {
-  if (persons.length === 0) return;
+/** What a policy asks of a student, from the position that began last. @returns those who study */
+async function settleStudies(client: Queryable, persons: readonly string[]): Promise<ReadonlySet<string>> {
+  if (persons.length === 0) return new Set();
   const studies = await studiesOf(client, persons);
   await setStudies(
     client,
@@ -92,7 +97,9 @@ async function settleStudies(client: Queryable, persons: readonly string[]): Pro
       return { externalId, fundingType: first?.fundingType ?? null, educationForm: first?.educationForm ?? null };
     }),
   );
-  await setImportedRole(client, 'student', persons, new Set(studies.keys()));
+  const students = new Set(studies.keys());
+  await setImportedRole(client, 'student', persons, students);
+  return students;
 }
 
 async function settleTeaching(client: Queryable, persons: readonly string[]): Promise<void> {
