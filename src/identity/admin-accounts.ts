@@ -236,15 +236,6 @@ export async function forgetMail(client: Queryable, userId: number): Promise<voi
   ]);
 }
 
-/** Whether an account still has this password hash. Locks the row until the transaction ends. */
-export async function holdPassword(client: Queryable, userId: number, hash: string): Promise<boolean> {
-  const { rowCount } = await client.query(
-    'SELECT 1 FROM admin_credentials WHERE global_user_id = $1 AND password_hash = $2 FOR UPDATE',
-    [userId, hash],
-  );
-  return rowCount === 1;
-}
-
 /** A value that changes with every change of the password and tells nothing of it; undefined without an account. */
 export async function markOfCredentials(db: Queryable, userId: number): Promise<string | undefined> {
   const { rows } = await db.query<{ password_hash: string }>(
@@ -272,9 +263,11 @@ export async function holdCredentials(
   client: Queryable,
   userId: number,
 ): Promise<{ account: AdminAccount; hash: string } | undefined> {
+  // A statement of its own: one that has waited for the lock sees other tables as they were before it waited.
+  await client.query('SELECT 1 FROM admin_credentials WHERE global_user_id = $1 FOR UPDATE', [userId]);
   const row = await findRow<StoredAdmin & { passwordHash: string }>(
     client,
-    `${WITH_HASH} WHERE a.global_user_id = $1 FOR UPDATE OF a`,
+    `${WITH_HASH} WHERE a.global_user_id = $1`,
     [userId],
   );
   if (row === undefined) return undefined;

@@ -2,13 +2,7 @@ import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import { ServiceError } from '../base/errors.ts';
 import { networkOf } from '../base/ip-address.ts';
 import type { Database, Queryable } from '../db/database.ts';
-import {
-  type AdminAccount,
-  findCredentials,
-  holdCredentials,
-  holdPassword,
-  useTemporaryPassword,
-} from './admin-accounts.ts';
+import { type AdminAccount, findCredentials, holdCredentials, useTemporaryPassword } from './admin-accounts.ts';
 import { sha256 } from './bearer-secret.ts';
 import {
   type Challenge,
@@ -67,8 +61,10 @@ async function attemptWith<T extends object>(
     const done =
       right && known !== undefined && hash !== null
         ? await db.withTransaction(async client => {
-            if (!(await holdPassword(client, known.account.userId, hash))) return null;
-            const given = await act(client, { account: known.account, hash });
+            // As it is now: a second factor may have been added, or the password changed, while this was compared.
+            const held = await holdCredentials(client, known.account.userId);
+            if (held?.hash !== hash) return null;
+            const given = await act(client, held);
             if (given !== null && isComplete(given)) await succeed(client, attempt);
             else if (given !== null) await dropAttempt(client, id);
             return given;

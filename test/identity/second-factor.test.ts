@@ -8,6 +8,7 @@ import { CookieJar } from '../support/identity-provider.ts';
 import { ROOT_EMAIL, ROOT_PASSWORD, startWithRoot } from '../support/root-admin.ts';
 import { appointSecondAdmin } from '../support/second-admin.ts';
 import { type Answer, startTestService } from '../support/service.ts';
+import { until } from '../support/until.ts';
 
 /** The second factor (docs/identity.md "Second factor"). Passkeys: test/identity/passkeys.test.ts. */
 
@@ -110,6 +111,31 @@ t.test('with an app a password alone opens nothing, and a code completes the log
       rows.some(r => r.text.includes(one)),
       'secrets are stored sealed or hashed',
     );
+});
+
+t.test('a login that waits while the first factor is added asks for the factor', async t => {
+  const w = await world(t);
+  let login: Promise<Answer> | undefined;
+  await w.db.withTransaction(async client => {
+    // An app is added: the account is held, then its sessions end.
+    await client.query('SELECT 1 FROM admin_credentials WHERE global_user_id = $1 FOR UPDATE', [w.rootId]);
+    await client.query('INSERT INTO admin_totp (global_user_id, secret, last_step) VALUES ($1, $2, 0)', [
+      w.rootId,
+      Buffer.alloc(60),
+    ]);
+    login = w.logIn();
+    await until(
+      async () =>
+        (
+          await w.db.query(
+            "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%FOR UPDATE%'",
+          )
+        ).rowCount === 1,
+    );
+    await client.query("DELETE FROM sessions WHERE kind = 'admin'");
+  });
+  t.match(await login, { status: 401, json: { code: 'second_factor_required' } });
+  t.same((await w.db.query("SELECT 1 FROM sessions WHERE kind = 'admin'")).rows, []);
 });
 
 t.test('a recovery code opens one login, however it is typed', async t => {

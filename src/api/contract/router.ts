@@ -1,4 +1,4 @@
-import { Readable } from 'node:stream';
+import { pipeline, Readable, Transform } from 'node:stream';
 import { notCurrent, ServiceError, tooLarge } from '../../base/errors.ts';
 import { noticePage } from '../../base/html.ts';
 import { REQUEST_LIMITS } from '../../base/request-limits.ts';
@@ -77,16 +77,43 @@ async function readJson(x: Exchange, route: Route): Promise<unknown> {
   return bytes.length === 0 ? undefined : await readJsonBody(bytes);
 }
 
+/** Fails when a caller may not go on any more. */
+type AssertStillAllowed = () => Promise<void>;
+
 /** The JSON body of a request, read once: the second reader gets what the first one got. */
-function jsonReader(x: Exchange, route: Route): (optional?: boolean) => Promise<unknown> {
+function jsonReader(
+  x: Exchange,
+  route: Route,
+  assertStillAllowed: AssertStillAllowed,
+): (optional?: boolean) => Promise<unknown> {
   let value: Promise<unknown> | null = null;
   return async (optional = false) => {
-    value ??= readJson(x, route);
+    value ??= readJson(x, route).then(async read => {
+      if (x.hasBody) await assertStillAllowed();
+      return read;
+    });
     if (!optional && (await value) === undefined)
       throw new ServiceError('malformed_request', 'a JSON body is needed; the request has none');
     return await value;
   };
 }
+
+/** A body that ends only for a caller who may still go on: it may take half a minute, and a credential may end meanwhile. */
+const checkedAtEnd = (body: BodySource, assertStillAllowed: AssertStillAllowed): BodySource => ({
+  async pump(take) {
+    await body.pump(take);
+    await assertStillAllowed();
+  },
+  stream() {
+    const checked = new Transform({
+      transform: (chunk, _, done) => done(null, chunk),
+      flush: done => void assertStillAllowed().then(() => done(), done),
+    });
+    // What fails fails the reader of the last stream, if there still is one.
+    pipeline(body.stream(), checked, () => {});
+    return checked;
+  },
+});
 
 /** Whether a person followed a link or typed an address, outside of the API. */
 const isPageVisit = (x: Exchange): boolean =>
@@ -125,10 +152,13 @@ export function makeRouter(
   changes: ChangeStatus & { heard(): Promise<boolean> },
 ): (x: Exchange) => Promise<void> {
   const compiled = routes.map((r): Compiled => ({ ...r, segments: r.path.split('/') })).sort(byLiterals);
+  const assertMayGoOn = async (route: Route, request: Request): Promise<void> => {
+    if (!(await changes.becomesCurrent())) throw notCurrent();
+    await guards.check(route, request);
+  };
   const mayGoOn = async (route: Route, request: Request): Promise<boolean> => {
     try {
-      if (!(await changes.becomesCurrent())) return false;
-      await guards.check(route, request);
+      await assertMayGoOn(route, request);
       return true;
     } catch (error) {
       if (error instanceof ServiceError) return false;
@@ -153,10 +183,12 @@ export function makeRouter(
         throw notCurrent();
       const caller = await guards.check(route, request);
       const isStillAllowed = () => mayGoOn(route, request);
-      const json = jsonReader(x, route);
+      const assertStillAllowed = async () => (route.guard === 'none' ? undefined : await assertMayGoOn(route, request));
+      const json = jsonReader(x, route, assertStillAllowed);
       const run = async () => {
         try {
-          return await route.handle({ request, caller, json, body, isStillAllowed });
+          const checked = checkedAtEnd(body, assertStillAllowed);
+          return await route.handle({ request, caller, json, body: checked, isStillAllowed });
         } catch (error) {
           await guards.noteRefused(caller, route, request, error);
           throw error;
