@@ -47,6 +47,8 @@ export class Quarantine {
   readonly #ofCallers = new Map<string, Suspension>();
   /** Suspensions whose row is not written yet; reading the table must not lose them. */
   readonly #writing = new Map<string, Suspension>();
+  /** The reading that began last. */
+  #loading: Promise<void> = Promise.resolve();
   readonly #pending = new Set<Promise<void>>();
   /** Plugins whose version has just changed, and when: what still ends of another version does not count. */
   readonly #changed = new Map<string, { versionId: number; atMs: number }>();
@@ -68,8 +70,13 @@ export class Quarantine {
     this.#tell = tell;
   }
 
-  /** Reads the suspensions, at the start and when another host has changed them. */
+  /** Reads the suspensions, at the start and when another host has changed them. One reading follows the other: the last one counts. */
   async load(): Promise<void> {
+    this.#loading = this.#loading.catch(() => {}).then(() => this.#read());
+    await this.#loading;
+  }
+
+  async #read(): Promise<void> {
     const rows = await findRows<StoredSuspension>(this.#db, 'SELECT * FROM plugin_quarantine');
     this.#active = new Map(rows.map(readSuspension).map(s => [keyOf(s), s]));
     for (const [key, s] of this.#writing) this.#active.set(key, s);

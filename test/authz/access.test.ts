@@ -286,6 +286,7 @@ t.test(
       'global role a: -',
       'global role b: -',
       'plugin role desk/teacher: -',
+      'not suspended: -',
     ]);
     for (const role of ['system/staff', 'global/a', 'global/b', 'plugin/desk/teacher']) {
       const answer = await why();

@@ -5,7 +5,7 @@ import { type Database, openDatabase } from '../../src/db/database.ts';
 import { Quarantine } from '../../src/records/quarantine.ts';
 import { type StrikeMessage, strikeMessage, ToldStrikes } from '../../src/records/strikes.ts';
 import { suspendSuspects } from '../../src/records/suspects.ts';
-import { MANY_LANES, startTestService } from '../support/service.ts';
+import { type Json, MANY_LANES, startTestService } from '../support/service.ts';
 import { until } from '../support/until.ts';
 import { respondText, watPlugin } from '../support/wat.ts';
 
@@ -233,6 +233,61 @@ t.test('a few callers that make a trigger fail do not take it from the many for 
   const later = now + LIMITS.quarantineMs * 3;
   for (const caller of ['address 3', 'address 4', 'address 3']) q.note(MOODY, 'a', caller, LATE, later);
   t.equal(isSuspended('user:new', later), true);
+});
+
+t.test('of two readings the one that began last counts, whichever is answered last', async t => {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  await s.install(moody);
+  const db = openDatabase(s.databaseUrl, 2, () => {});
+  t.teardown(() => db.close());
+  await db.query(
+    `INSERT INTO plugin_quarantine (plugin_id, trigger_name, version_id, since, until, level, cause, callers, reason, details)
+     VALUES ('moody', 'a', 0, now(), NULL, 1, 'x', 2, 'trapped', '{"failure": "x", "version": null, "crashes": []}')`,
+  );
+  let release = (): void => {};
+  let reads = 0;
+  const slow = new Proxy(db, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name, target);
+      if (name !== 'query' || typeof value !== 'function') return value;
+      return async (...given: unknown[]) => {
+        const answer: unknown = await value.apply(target, given);
+        if (++reads === 1) await new Promise<void>(resolve => (release = resolve));
+        return answer;
+      };
+    },
+  });
+  const q = quarantineOf(t, slow);
+  const first = q.load();
+  await until(() => reads === 1);
+  await db.query('DELETE FROM plugin_quarantine');
+  const second = q.load();
+  setTimeout(() => release(), 50);
+  await Promise.all([first, second]);
+  t.equal(q.find(MOODY, 'a', 'user:1', Date.now()), undefined, 'what was resumed stays so');
+});
+
+t.test('a suspended command is explained, and resumed like a trigger', async t => {
+  const s = await startTestService();
+  t.teardown(() => s.stop());
+  const db = openDatabase(s.databaseUrl, 2, () => {});
+  t.teardown(() => db.close());
+  await s.install(watPlugin({ id: 'desk', triggers: [{ name: 'menu', type: 'messenger' }], handle: '(i32.const 0)' }));
+  const user = Number((await s.admin('POST', '/users', { display_name: 'Ada' })).json.id);
+  await db.query(
+    `INSERT INTO plugin_quarantine (plugin_id, trigger_name, version_id, since, until, level, cause, callers, reason, details)
+     VALUES ('desk', 'menu', 0, now(), now() + interval '1 hour', 1, 'trapped: x', 2, 'trapped', '{"failure": "x", "version": null, "crashes": []}')`,
+  );
+  await db.query("SELECT pg_notify('plugin_changed', 'desk')");
+  const why = async (): Promise<Json> =>
+    (await s.admin('POST', '/access/explain', { plugin: 'desk', user, command: 'menu' })).json;
+  await until(async () => (await why()).allowed === false);
+  t.match(await why(), { status: 503, suspension: { cause: 'trapped: x' } });
+  const resume = (name: string) => s.admin('POST', `/plugins/desk/triggers/${name}/resume`);
+  t.match((await resume('menu')).json, { trigger: 'menu', resumed: true });
+  t.match(await why(), { allowed: true, suspension: null });
+  t.match(await resume('none'), { status: 404, json: { detail: /has no trigger "none"; it has menu/ } });
 });
 
 t.test('the memory for callers is bounded', async t => {

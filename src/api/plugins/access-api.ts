@@ -229,6 +229,19 @@ export const accessRoutes = (parts: AccessApiParts): Route[] => serve(access, pa
 /** Who asks for what, and the explanation so far. */
 type Asked = { told: Explanation; user: GlobalUser; pluginId: string; plugin: InstalledPlugin | undefined };
 
+function explainSuspension(quarantine: Quarantine, { plugin, pluginId, told, user }: Asked, name: string): void {
+  const suspended =
+    plugin && quarantine.find(plugin, name, callerKey({ kind: 'user', userId: user.id }, ''), Date.now());
+  told.suspension = suspended ?? null;
+  told.add(
+    'not_suspended',
+    suspended === undefined,
+    suspended === undefined ? 'it is not suspended' : `suspended: ${suspended.cause}`,
+    503,
+    `POST /api/admin/plugins/${pluginId}/triggers/${name}/resume`,
+  );
+}
+
 async function explainTrigger(
   { policies, quarantine }: AccessApiParts,
   { plugin, pluginId, told, user }: Asked,
@@ -255,16 +268,7 @@ async function explainTrigger(
     403,
     `${where} {"allow_user_session": true}`,
   );
-  const suspended =
-    plugin && quarantine.find(plugin, name, callerKey({ kind: 'user', userId: user.id }, ''), Date.now());
-  told.suspension = suspended ?? null;
-  told.add(
-    'not_suspended',
-    suspended === undefined,
-    suspended === undefined ? 'it is not suspended' : `suspended: ${suspended.cause}`,
-    503,
-    `POST /api/admin/plugins/${pluginId}/triggers/${name}/resume`,
-  );
+  explainSuspension(quarantine, { plugin, pluginId, told, user }, name);
   if (told.status !== 200 || s === undefined || first?.kind !== 'evaluate') {
     if (s !== undefined && s.policyExpression !== '') told.leaveOpen('policy');
     return null;
@@ -275,7 +279,7 @@ async function explainTrigger(
 }
 
 async function explainCommand(
-  { commandAccess }: AccessApiParts,
+  { commandAccess, quarantine }: AccessApiParts,
   { plugin, pluginId, told, user }: Asked,
   name: string,
 ): Promise<Judged | null> {
@@ -311,5 +315,6 @@ async function explainCommand(
     );
   if (d.policy !== null) explainPolicy(told, settings.policyExpression, d.policy, `${where}/policy`);
   else if (settings.policyExpression !== '') told.leaveOpen('policy');
+  explainSuspension(quarantine, { plugin, pluginId, told, user }, name);
   return d.policy === null ? null : { expression: settings.policyExpression, verdict: d.policy };
 }

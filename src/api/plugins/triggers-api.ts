@@ -146,7 +146,7 @@ export const triggers = resource('Triggers', 'Who may call the HTTP triggers of 
     path: `${path}/triggers/:name/resume`,
     guard: 'admin',
     key: ['operate'],
-    summary: 'Resume a suspended trigger',
+    summary: 'Resume a suspended trigger or command',
     replies: { 200: z.object({ plugin_id: pluginId, trigger: triggerName, resumed }) },
     refusals: ['conflict'],
   },
@@ -210,9 +210,15 @@ const setOrigins: Handle<typeof triggers.setOrigins, TriggersApiParts> = async (
 };
 
 const resume: Handle<typeof triggers.resume, TriggersApiParts> = async (parts, { caller, params, request }) => {
-  const { plugin, trigger } = await findTrigger(parts, params);
-  const resumed = await parts.quarantine.resume(plugin.id, trigger.name, actorOf(caller, request));
-  return { status: 200, json: { plugin_id: plugin.id, trigger: trigger.name, resumed } };
+  const { id, manifest } = await installed(parts, params.id);
+  const names = manifest.triggers.map(t => t.name);
+  if (!names.includes(params.name))
+    throw new ServiceError(
+      'not_found',
+      `plugin "${id}" has no trigger "${params.name}"; it has ${names.join(', ') || 'none'}`,
+    );
+  const resumed = await parts.quarantine.resume(id, params.name, actorOf(caller, request));
+  return { status: 200, json: { plugin_id: id, trigger: params.name, resumed } };
 };
 
 const resumePlugin: Handle<typeof triggers.resumePlugin, TriggersApiParts> = async (
