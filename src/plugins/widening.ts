@@ -56,6 +56,7 @@ function lost(before: TriggerSettings, after: TriggerSettings): string | null {
   if (before.policyExpression !== '' && after.policyExpression !== before.policyExpression)
     return `had the policy ${before.policyExpression}`;
   if (!before.allowUserSession && after.allowUserSession) return 'was not for users';
+  if (!before.allowServiceKey && after.allowServiceKey) return 'was not for service keys';
   return null;
 }
 
@@ -80,20 +81,24 @@ function lostRoutes({ after, before, pluginId, said }: Upgrade): Widening[] {
   });
 }
 
+type TriggerType = Installable['manifest']['triggers'][number]['type'];
+
 /** New triggers and commands that may be old ones under another name, without what protected these. */
 function lostNames({ after, before, said }: Upgrade): Widening[] {
   if (before === undefined) return [];
-  const [old, fresh] = [before, after].map(s => new Set(s.manifest.triggers.map(t => t.name)));
-  const isNew = (name: string): boolean => old?.has(name) !== true && !said.has(name);
-  const isGone = (name: string): boolean => fresh?.has(name) !== true;
+  // A trigger of the one kind that takes the name of one of the other does not stand for it.
+  const isIn = ({ manifest }: Installable, type: TriggerType, name: string): boolean =>
+    manifest.triggers.some(t => t.type === type && t.name === name);
+  const isNew = (type: TriggerType, name: string): boolean => !isIn(before, type, name) && !said.has(name);
+  const isGone = (type: TriggerType, name: string): boolean => !isIn(after, type, name);
   const triggers = after.triggers.flatMap(({ settings, trigger: { name } }): Widening[] => {
-    const gone = before.triggers.find(t => isGone(t.trigger.name) && lost(t.settings, settings) !== null);
-    if (gone === undefined || !isNew(name)) return [];
+    const gone = before.triggers.find(t => isGone('http', t.trigger.name) && lost(t.settings, settings) !== null);
+    if (gone === undefined || !isNew('http', name)) return [];
     return [renamed('trigger', gone.trigger.name, lost(gone.settings, settings) ?? '', name)];
   });
-  const guarded = before.commands.find(c => isGone(c.name) && (!c.isEnabled || c.guard !== ''));
+  const guarded = before.commands.find(c => isGone('messenger', c.name) && (!c.isEnabled || c.guard !== ''));
   const commands = after.commands
-    .filter(c => isNew(c.name) && c.isEnabled && c.guard === '')
+    .filter(c => isNew('messenger', c.name) && c.isEnabled && c.guard === '')
     .flatMap(c =>
       guarded === undefined
         ? []

@@ -213,3 +213,26 @@ t.test('all that is open is named at once', async t => {
   const all = { ...key(up), triggers: free, accept_public: true, accept_widening: ['frontend', 'policy:grades'] };
   t.equal((await install('both', all)).status, 200);
 });
+
+t.test('a trigger that takes service keys widens the path of one that did not', async t => {
+  const first = await upload('desk', '1.0.0', [
+    { name: 'a', path: '/x' },
+    { name: 'b', path: '/y' },
+  ]);
+  t.equal((await install('desk', key(first))).status, 200);
+  await s.admin('PUT', '/plugins/desk/triggers/b/settings', { allow_service_key: true });
+  const moved = await upload('desk', '1.1.0', [{ name: 'b', path: '/x' }]);
+  t.match(moved.widens, [{ kind: 'policy', name: 'b', message: /GET .*\/x was not for service keys/ }]);
+  t.equal((await install('desk', key(moved))).status, 409);
+});
+
+t.test('a guarded command that gets another name is seen, also when an HTTP trigger takes the old one', async t => {
+  const first = await upload('tutor', '1.0.0', [{ name: 'grade', type: 'messenger' }]);
+  t.equal((await install('tutor', key(first))).status, 200);
+  t.equal((await s.admin('PUT', '/plugins/tutor/commands/grade/roles', { system_role: 'staff' })).status, 200);
+  const marks = { name: 'marks', type: 'messenger' };
+  for (const more of [[], [{ name: 'grade', path: '/grade' }]]) {
+    const next = await upload('tutor', `1.${more.length + 1}.0`, [marks, ...more]);
+    t.match(next.widens, [{ kind: 'policy', name: 'marks', message: /command "grade" had .* and is gone/ }]);
+  }
+});
