@@ -93,7 +93,7 @@ t.test('a text that holds no records says why', async t => {
   t.match(faultOf('[{]'), { code: 'json' });
   t.same(faultOf('a,b,a\n1,2,3'), { code: 'column_twice', column: 'a' });
   t.same(faultOf('a,b\n1,2\n1,2,3'), { code: 'too_many_cells', line: 3, cells: 3, columns: 2 });
-  t.same(faultOf('a,b\n"1,2'), { code: 'cut_off' });
+  t.same(faultOf('a,b\n"1,2'), { code: 'cut_off', line: 2 });
 });
 
 t.test('failed records come back as the file had them, each with all that is wrong', async t => {
@@ -111,5 +111,13 @@ t.test('failed records come back as the file had them, each with all that is wro
 
 t.test('a file that is not UTF-8 is read as spreadsheets of Windows write it', async t => {
   t.same(decodeFile(new TextEncoder().encode('Имя').buffer), { text: 'Имя', encoding: 'utf-8' });
+  const utf16 = new Uint8Array([0xff, 0xfe, ...Buffer.from('Имя', 'utf16le')]);
+  t.same(decodeFile(utf16.buffer), { text: 'Имя', encoding: 'utf-16le' });
+  t.same(decodeFile(new Uint8Array([0xfe, 0xff, 0x04, 0x18]).buffer), { text: 'И', encoding: 'utf-16be' });
+  for (const bytes of [
+    [0x61, 0x00, 0x62],
+    [0x80, 0x03, 0xc8],
+  ])
+    t.throws(() => decodeFile(new Uint8Array(bytes).buffer), { message: 'not_text' });
   t.same(decodeFile(new Uint8Array([0xc8, 0xec, 0xff]).buffer), { text: 'Имя', encoding: 'windows-1251' });
 });

@@ -138,6 +138,14 @@ function Contents({ asked }: { asked: Asked }) {
   }
 }
 
+/** Names are compared as they look: invisible characters and kinds of spaces cannot be typed. */
+const visible = (text: string): string =>
+  text
+    .normalize('NFKC')
+    .replaceAll(/\p{Cf}/gu, '')
+    .replaceAll(/\s+/gu, ' ')
+    .trim();
+
 function Confirm({ answer, question }: { question: Extract<Question, { kind: 'confirm' }>; answer: Asked['answer'] }) {
   const { t } = useTranslation();
   const [typed, setTyped] = useState('');
@@ -168,7 +176,7 @@ function Confirm({ answer, question }: { question: Extract<Question, { kind: 'co
           <Button
             type="submit"
             color={question.isDangerous ? 'red' : undefined}
-            disabled={question.typed !== undefined && typed !== question.typed}
+            disabled={question.typed !== undefined && visible(typed) !== visible(question.typed)}
           >
             {question.action}
           </Button>

@@ -3,6 +3,7 @@ import { IconKey } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
 import { useTranslation } from 'react-i18next';
 import { CopyText } from './copy.tsx';
+import { useLeaveQuestion } from './use-leave-question.ts';
 
 /** The text of a new key, shown this once, with how a program sends it. */
 export function KeySecret(props: {
@@ -15,6 +16,7 @@ export function KeySecret(props: {
 }) {
   const { children, example, name, onDone, secret } = props;
   const { t } = useTranslation();
+  const kept = useLeaveQuestion(true, t('common.onceText'));
   return (
     <Stack>
       <Alert color="teal" icon={<IconKey aria-hidden />} title={t('keys.secretOf', { name })} role="status">
@@ -31,7 +33,14 @@ export function KeySecret(props: {
         <CopyText value={example} block />
       </div>
       <Group justify="flex-end">
-        <Button onClick={onDone}>{t('keys.done')}</Button>
+        <Button
+          onClick={() => {
+            kept();
+            onDone();
+          }}
+        >
+          {t('keys.done')}
+        </Button>
       </Group>
     </Stack>
   );

@@ -48,7 +48,11 @@ export default function AccessMatrix({ plugin }: { plugin: Schemas['Plugin'] }) 
               <Stack>
                 <Triggers items={items} />
                 <UnheldRoles policies={items.map(s => s.policy_expression)} />
-                <RoleAccess pluginId={plugin.id} items={items} />
+                <RoleAccess
+                  pluginId={plugin.id}
+                  items={items}
+                  commands={commands.data?.items.map(c => c.command) ?? []}
+                />
               </Stack>
             )
           }

@@ -8,6 +8,7 @@ import { ApiProblem } from '../api/problem.ts';
 import { confirmed } from '../api/questions.ts';
 import { May } from '../app/may.tsx';
 import { useSession } from '../app/session.ts';
+import { agentText } from '../parts/agent-text.ts';
 import { Empty } from '../parts/empty.tsx';
 import { KeyEnd, KeyFacts } from '../parts/key-expiry.tsx';
 import { KeyName } from '../parts/key-name.tsx';
@@ -207,30 +208,6 @@ function Sessions({ person }: { person: User }) {
       />
     </Section>
   );
-}
-
-const BROWSERS: ReadonlyArray<readonly [pattern: RegExp, name: string]> = [
-  [/Edg\//, 'Edge'],
-  [/YaBrowser\//, 'Yandex Browser'],
-  [/OPR\//, 'Opera'],
-  [/Firefox\//, 'Firefox'],
-  [/Chrome\//, 'Chrome'],
-  [/Safari\//, 'Safari'],
-];
-const SYSTEMS: ReadonlyArray<readonly [pattern: RegExp, name: string]> = [
-  [/Android/, 'Android'],
-  [/iPhone|iPad/, 'iOS'],
-  [/Windows/, 'Windows'],
-  [/Mac OS X/, 'macOS'],
-  [/Linux/, 'Linux'],
-];
-
-/** A browser and its system in a word each; another program as it names itself. */
-function agentText(agent: string): string {
-  const browser = BROWSERS.find(([p]) => p.test(agent))?.[1];
-  const system = SYSTEMS.find(([p]) => p.test(agent))?.[1];
-  if (browser === undefined) return agent.slice(0, 60);
-  return system === undefined ? browser : `${browser}, ${system}`;
 }
 
 function Tokens({ person }: { person: User }) {

@@ -1,4 +1,5 @@
 import { Button, Group, SegmentedControl, Stack, Text } from '@mantine/core';
+import { useMediaQuery } from '@mantine/hooks';
 import { IconBrowser, IconExternalLink } from '@tabler/icons-react';
 import { useTranslation } from 'react-i18next';
 import { api, type Schemas } from '../api/client.ts';
@@ -75,6 +76,7 @@ function Frontend({ plugin }: { plugin: Schemas['Plugin'] }) {
 /** What the pages of a plugin may do, said in plain words. */
 function Trust({ plugin, tag }: ReadPlugin) {
   const { t } = useTranslation();
+  const isNarrow = useMediaQuery('(max-width: 30em)', false, { getInitialValueInEffect: false });
   const { done, sent } = useSettingsChange(plugin.id);
   const params = { path: { id: plugin.id }, header: { 'If-Match': tag } };
   const changed = async (work: Promise<unknown>): Promise<void> => {
@@ -116,6 +118,7 @@ function Trust({ plugin, tag }: ReadPlugin) {
           </Text>
           <May need="owner" isInline>
             <SegmentedControl
+              orientation={isNarrow ? 'vertical' : 'horizontal'}
               value={plugin.html.trust}
               onChange={v => void setTrust(v)}
               aria-label={t('trust.html')}
@@ -133,6 +136,7 @@ function Trust({ plugin, tag }: ReadPlugin) {
             </Text>
             <May need="access" isInline>
               <SegmentedControl
+                orientation={isNarrow ? 'vertical' : 'horizontal'}
                 value={plugin.frontend_access}
                 onChange={v => void setFrontend(v)}
                 aria-label={t('trust.frontend')}

@@ -9,6 +9,7 @@ import { Findings } from '../parts/findings.tsx';
 import { bytesText } from '../parts/quantities.ts';
 import { StateBadge } from '../parts/state-badge.tsx';
 import { WideningList } from '../parts/widening.tsx';
+import { accessUnchanged } from './install-access.tsx';
 
 const PAGE_BYTES = 65_536;
 /** How much harm a permission can do, if the plugin means harm. */
@@ -173,7 +174,7 @@ export function Review({ upload }: { upload: Schemas['Upload'] }) {
                     </div>
                   </Table.Td>
                   <Table.Td data-label={t('review.asIs')}>
-                    <AccessBadge access={a.effective_access} hasPolicy={a.has_policy} />
+                    <AccessBadge {...accessUnchanged(a, upload)} />
                   </Table.Td>
                   <Table.Td data-label={t('review.suggested')}>
                     {a.suggested === null ? (

@@ -11,8 +11,15 @@ import { useLeaveQuestion } from '../parts/use-leave-question.ts';
 
 type Settings = Schemas['TriggerSettings'];
 
+type Props = {
+  pluginId: string;
+  items: readonly Settings[];
+  /** The plugin's commands of messengers, which the role does not change. */
+  commands: readonly string[];
+};
+
 /** Lets people with one role call triggers, without writing a policy by hand. */
-export function RoleAccess({ items, pluginId }: { pluginId: string; items: readonly Settings[] }) {
+export function RoleAccess(props: Props) {
   const { t } = useTranslation();
   const [isOpen, setOpen] = useState(false);
   return (
@@ -23,14 +30,14 @@ export function RoleAccess({ items, pluginId }: { pluginId: string; items: reado
         </Button>
       </div>
       <Dialog opened={isOpen} onClose={() => setOpen(false)} title={t('roleAccess.open')} size="md">
-        <RoleForm pluginId={pluginId} items={items} onDone={() => setOpen(false)} />
+        <RoleForm {...props} onDone={() => setOpen(false)} />
       </Dialog>
     </>
   );
 }
 
-function RoleForm(props: { pluginId: string; items: readonly Settings[]; onDone: () => void }) {
-  const { items, onDone, pluginId } = props;
+function RoleForm(props: Props & { onDone: () => void }) {
+  const { commands, items, onDone, pluginId } = props;
   const { t } = useTranslation();
   const queries = useQueryClient();
   const [role, setRole] = useState('');
@@ -61,7 +68,7 @@ function RoleForm(props: { pluginId: string; items: readonly Settings[]; onDone:
         await allow(s);
         setChosen(left => left.filter(trigger => trigger !== s.trigger));
       }
-      notifyDone(t('roleAccess.done', { role: name }));
+      notifyDone(t('roleAccess.done', { role: name, triggers: chosen.join(', ') }));
       saved();
       onDone();
     } catch (problem) {
@@ -89,6 +96,9 @@ function RoleForm(props: { pluginId: string; items: readonly Settings[]; onDone:
         )}
         {disabled.length > 0 && (
           <Alert>{t('roleAccess.disabled', { triggers: disabled.map(s => s.trigger).join(', ') })}</Alert>
+        )}
+        {commands.length > 0 && (
+          <Alert>{t('roleAccess.commands', { commands: commands.map(c => `/${c}`).join(', ') })}</Alert>
         )}
         <ProblemAlert error={error} />
         <Group justify="flex-end">

@@ -8,6 +8,7 @@ import { isBrokenOff, knowsPasskeys, makePasskey } from '../api/passkey.ts';
 import { confirmed } from '../api/questions.ts';
 import { useNewSession, useSecondFactor, useSession } from '../app/session.ts';
 import { CopyIcon } from '../parts/copy.tsx';
+import { LeaveGuard } from '../parts/leave-guard.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { notifyDone, notifyProblem, ProblemAlert } from '../parts/problem.tsx';
 import { saveText } from '../parts/save-file.ts';
@@ -272,6 +273,7 @@ function RecoveryCodes({ codes, onClose }: { codes: string[] | null; onClose: ()
       withCloseButton={false}
       centered
     >
+      {codes !== null && <LeaveGuard />}
       <Stack>
         <Alert color="orange" icon={<IconKey aria-hidden />}>
           {t('secondFactor.codesAbout')}

@@ -153,6 +153,7 @@ function NewSubscription({ onClose, onMade }: { onClose: () => void; onMade: () 
   const [made, setMade] = useState<{ id: number; secret: string } | null>(null);
   const form = useForm({ initialValues: EMPTY_SUBSCRIPTION });
   const saved = useLeaveQuestion(form.isDirty() && made === null, t('common.leaveText'));
+  const kept = useLeaveQuestion(made !== null, t('common.onceText'));
   const submit = form.onSubmit(async values => {
     setError(null);
     try {
@@ -171,16 +172,23 @@ function NewSubscription({ onClose, onMade }: { onClose: () => void; onMade: () 
       <Stack>
         <SecretOnce about={t('events.secretAbout')} secret={made.secret} />
         <Group justify="flex-end">
-          <Button variant="default" onClick={onClose}>
+          <Button
+            variant="default"
+            onClick={() => {
+              kept();
+              onClose();
+            }}
+          >
             {t('events.secretKept')}
           </Button>
           <Button
-            onClick={() =>
+            onClick={() => {
+              kept();
               void go({
                 to: '/admin/events/subscriptions/$subscription',
                 params: { subscription: String(made.id) },
-              })
-            }
+              });
+            }}
           >
             {t('events.openToTest')}
           </Button>

@@ -31,6 +31,7 @@ export default function SubscriptionScreen() {
   const { subscription = '' } = useParams({ strict: false });
   const id = Number(subscription);
   const [secret, setSecret] = useState<string | null>(null);
+  const kept = useLeaveQuestion(secret !== null, t('common.onceText'));
   const query = useQuery({
     queryKey: ['events', 'subscription', id],
     queryFn: async () => answered(await api.GET('/api/admin/events/subscriptions/{id}', { params: { path: { id } } })),
@@ -75,7 +76,10 @@ export default function SubscriptionScreen() {
         title={t('events.newSecret')}
         about={t('events.secretAbout')}
         secret={secret}
-        onClose={() => setSecret(null)}
+        onClose={() => {
+          kept();
+          setSecret(null);
+        }}
       />
     </>
   );

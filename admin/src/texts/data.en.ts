@@ -208,7 +208,9 @@ export const dataTexts = {
       no_records: 'The list is empty: there is no record after the names of the fields.',
       workbook: 'This is a workbook of a spreadsheet. Save the sheet as CSV first.',
       unreadable: 'The browser could not read the file. If it was changed or moved, choose it again.',
-      cut_off: 'The CSV ends within quotes. A cell that begins with " must end with ".',
+      not_text: 'This is not a text file: it holds characters that no list has.',
+      cut_off:
+        'The CSV ends within quotes that begin in the row at line {{line}}. A cell that begins with " must end with ".',
       json: 'This is not valid JSON: {{message}}',
       field_twice: 'Two columns are the field {{field}}: choose another for one of them, or leave it out.',
       column_twice: 'The column “{{column}}” is there twice. Remove one.',

@@ -22,6 +22,7 @@ export const en = {
     leave: 'Leave without saving',
     leaveTitle: 'Leave this page?',
     leaveText: 'What you typed is not saved.',
+    onceText: 'What is shown here is not shown again.',
     loading: 'Loading…',
     more: 'Show more',
     moreActions: 'More actions',
@@ -335,7 +336,8 @@ export const en = {
   roleAccess: {
     changed: 'The policy of {{trigger}} was changed meanwhile. Look at it, and send this again.',
     disabled: 'Disabled, and stays so: {{triggers}}',
-    done: 'Only people with the role {{role}} may call it now',
+    commands: 'Commands are not changed by this: {{commands}}',
+    done: 'Only people with the role {{role}} may call now: {{triggers}}',
     go: 'Let only them in',
     open: 'Only people with a role…',
     replaces: 'This replaces the policy of: {{triggers}}',
@@ -628,6 +630,9 @@ export const en = {
     accessKept: 'Triggers that are there keep their settings. New ones are for logged-in users.',
     accessSuggested: 'As its author suggests',
     accessSuggestedAbout: 'You are asked before any trigger becomes public.',
+    commandsOpen:
+      'This is about HTTP triggers. Commands stay open to every user until you change them on the Access tab: {{commands}}.',
+    keepsPolicies: 'Keep the policy of the author for: {{triggers}}',
     accessWider: 'This opens more than the author suggests for: {{triggers}}.',
     changedTo: 'Another administrator has set: {{value}}.',
     cleared: 'no value',
@@ -776,7 +781,7 @@ export const en = {
   },
   executions: {
     about:
-      'What ran, of all plugins, the newest first: all failures, and a sample of what went well. A row opens its log.',
+      'What ran, of all plugins, the newest first: all failures, and a sample of what went well. The time of a row opens its log.',
     again: 'Run it again',
     all: 'Everything that ran',
     againAbout:

@@ -5,11 +5,11 @@ import { IconFileTypeCsv, IconJson, IconUpload } from '@tabler/icons-react';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { bytesText } from '../parts/quantities.ts';
-import { type FileFault, FileProblem, type RecordFile, readFile, readRecords } from './record-file.ts';
+import { type Encoding, type FileFault, FileProblem, type RecordFile, readFile, readRecords } from './record-file.ts';
 import type { UniversityType } from './types.ts';
 
 /** Records with where they came from. */
-export type Given = { file: RecordFile; text: string; name: string; size: number; encoding: 'utf-8' | 'windows-1251' };
+export type Given = { file: RecordFile; text: string; name: string; size: number; encoding: Encoding };
 
 const DELIMITER_NAME = { ',': 'comma', ';': 'semicolon', '\t': 'tab' } as const;
 

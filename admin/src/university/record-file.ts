@@ -20,7 +20,8 @@ export type Columns = Readonly<Record<string, string | null>>;
 
 /** Why a text holds no records. */
 export type FileFault =
-  | { code: 'empty' | 'no_list' | 'no_records' | 'cut_off' | 'workbook' | 'unreadable' }
+  | { code: 'empty' | 'no_list' | 'no_records' | 'workbook' | 'not_text' | 'unreadable' }
+  | { code: 'cut_off'; line: number }
   | { code: 'json'; message: string }
   | { code: 'column_twice'; column: string }
   | { code: 'field_twice'; field: string }
@@ -56,13 +57,34 @@ export async function readFile(dropped: File): Promise<ReturnType<typeof decodeF
   return decodeFile(bytes);
 }
 
-/** Text of a file: UTF-8, or else the code page that spreadsheets of Windows write Cyrillic in. */
-export function decodeFile(bytes: ArrayBuffer): { text: string; encoding: 'utf-8' | 'windows-1251' } {
+export type Encoding = 'utf-8' | 'utf-16le' | 'utf-16be' | 'windows-1251';
+
+/** Control characters that no list holds, but a file of another kind does. */
+const NO_TEXT = /[\x00-\x08\x0e-\x1f]/;
+
+/** What a file is in: UTF-16 says so by its first two bytes, as spreadsheets write "Unicode text". */
+function encodingOf(bytes: ArrayBuffer): Encoding {
+  const [first, second] = new Uint8Array(bytes, 0, Math.min(2, bytes.byteLength));
+  if (first === 0xff && second === 0xfe) return 'utf-16le';
+  if (first === 0xfe && second === 0xff) return 'utf-16be';
   try {
-    return { text: new TextDecoder('utf-8', { fatal: true }).decode(bytes), encoding: 'utf-8' };
+    new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    return 'utf-8';
   } catch {
-    return { text: new TextDecoder('windows-1251').decode(bytes), encoding: 'windows-1251' };
+    return 'windows-1251';
   }
+}
+
+/**
+ * Text of a file: UTF-8, UTF-16, or else the code page that spreadsheets of Windows write Cyrillic in.
+ *
+ * @throws FileProblem `not_text`
+ */
+export function decodeFile(bytes: ArrayBuffer): { text: string; encoding: Encoding } {
+  const encoding = encodingOf(bytes);
+  const text = new TextDecoder(encoding).decode(bytes);
+  if (NO_TEXT.test(text)) throw new FileProblem({ code: 'not_text' });
+  return { text, encoding };
 }
 
 /**
@@ -99,7 +121,7 @@ function readJson(text: string): RecordFile {
 
 function readCsv(text: string, fields: readonly Field[], columns: Columns): RecordFile {
   const { delimiter, isCutOff, rows } = parseCsv(text);
-  if (isCutOff) throw new FileProblem({ code: 'cut_off' });
+  if (isCutOff) throw new FileProblem({ code: 'cut_off', line: rows.at(-1)?.line ?? 1 });
   const [head, ...body] = rows;
   const headings = (head?.cells ?? []).map(c => c.trim());
   const isTwice = (n: string, k: number, all: readonly string[]): boolean => n !== '' && all.indexOf(n) !== k;

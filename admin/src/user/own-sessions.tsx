@@ -3,6 +3,7 @@ import { IconDeviceLaptop } from '@tabler/icons-react';
 import { useQueryClient } from '@tanstack/react-query';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
+import { agentText } from '../parts/agent-text.ts';
 import { Empty } from '../parts/empty.tsx';
 import { KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
 import { notifyDone, notifyProblem } from '../parts/problem.tsx';
@@ -48,17 +49,17 @@ export function OwnSessions() {
             title: t('user.where'),
             cell: s => (
               <div>
-                <Text size="sm" style={{ overflowWrap: 'anywhere' }} lineClamp={2}>
-                  {s.user_agent || '–'}
+                <Text size="sm" style={{ overflowWrap: 'anywhere' }} lineClamp={2} title={s.user_agent}>
+                  {agentText(s.user_agent) || '–'}
+                  {s.kind === 'admin' && ` · ${t('user.administration')}`}
                 </Text>
                 <Text size="xs" c="dimmed">
                   {s.address}
-                  {s.kind === 'admin' && ` · ${t('user.administration')}`}
                 </Text>
               </div>
             ),
           },
-          { key: 'used', title: t('keys.lastUsed'), from: 'xs', cell: s => <When at={s.last_used_at} /> },
+          { key: 'used', title: t('keys.lastUsed'), cell: s => <When at={s.last_used_at} /> },
           { key: 'began', title: t('user.began'), from: 'sm', cell: s => <When at={s.created_at} /> },
           {
             key: 'actions',

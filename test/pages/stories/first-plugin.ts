@@ -1,9 +1,9 @@
 import type { Page } from 'playwright-core';
 import t from 'tap';
 import { ru } from '../../../admin/src/texts/ru.ts';
-import { EMAIL, logOut, PASSWORD, startAdminBrowser } from '../../support/admin-browser.ts';
+import { EMAIL, logOut, PASSWORD, sessionOf, startAdminBrowser } from '../../support/admin-browser.ts';
 import { buildExample } from '../../support/sdk.ts';
-import { TOKEN } from '../../support/service.ts';
+import { type Json, request, TOKEN } from '../../support/service.ts';
 import { watPlugin } from '../../support/wat.ts';
 
 /** From an empty service to a plugin that answers, in a browser. */
@@ -291,6 +291,55 @@ t.test('a plugin is installed for students alone, and says what is missing befor
   await page.getByRole('region', { name: 'Next steps' }).waitFor({ state: 'detached' });
   t.same(errors, []);
 });
+
+t.test(
+  'a role at the installation leaves narrow what its author keeps narrow, and says that commands stay open',
+  async t => {
+    const { axe, errors, open, page, s } = await startAdminBrowser(t);
+    const http = (name: string, more: object) => ({ name, type: 'http', path: `/${name}`, methods: ['GET'], ...more });
+    const plugin = watPlugin({
+      id: 'survey',
+      handle: '(i32.const 0)',
+      triggers: [
+        http('answer', { access: { users: true, reason: 'Students answer' } }),
+        http('export', { access: { users: true, policy: 'has_role("teacher")', reason: 'Teachers read the answers' } }),
+        { name: 'survey', type: 'messenger' },
+      ],
+    });
+    await open('/admin/plugins/upload');
+    await page.setInputFiles('input[type=file]', {
+      name: 'survey.wasm',
+      mimeType: 'application/wasm',
+      buffer: Buffer.from(plugin),
+    });
+    await page.locator('main').getByRole('button', { name: 'Upload', exact: true }).last().click();
+    const row = page.getByRole('row', { name: /export/ });
+    t.match(await row.getByRole('cell').nth(1).textContent(), /policy/i, 'what the form opens with');
+    await page.getByRole('button', { name: 'Set it up', exact: true }).click();
+    await page.getByRole('radio', { name: /Only people with a role/ }).check();
+    await page.locator('main input[required]').click();
+    await page.getByRole('option', { name: /student.*imports give it/ }).click();
+    await page.getByText('Commands stay open to every user until you change them on the Access tab: /survey').waitFor();
+    const kept = page.getByRole('checkbox', { name: 'Keep the policy of the author for: export' });
+    t.ok(await kept.isChecked());
+    await kept.uncheck();
+    await page.getByText('This opens more than the author suggests for: export').waitFor();
+    await kept.check();
+    t.same(await axe(), []);
+    await page.getByRole('button', { name: 'Install', exact: true }).click();
+    await page.getByText('No person has the role student yet').waitFor();
+    const headers = await sessionOf(s);
+    const { items } = (await request(`${s.base}/api/admin/plugins/survey/triggers`, { headers })).json;
+    t.same(
+      (items as Json[]).map(i => [i.trigger, i.policy_expression]),
+      [
+        ['answer', 'has_role("student")'],
+        ['export', 'has_role("teacher")'],
+      ],
+    );
+    t.same(errors, []);
+  },
+);
 
 t.test('an upgrade keeps what was set, and what it asks for more must be accepted', async t => {
   const config = [{ type: 'string', name: 'greeting', description: 'The word', required: true, sensitive: false }];
