@@ -209,6 +209,22 @@ function run(ctx: Context): void {
   );
 });
 
+t.test('a body that is no UTF-8 has a mark for each wrong byte, and everything else of it', async t => {
+  const host = await hostOf(
+    t,
+    plugin('function run(ctx: Context): void { ctx.JSON(200, obj().str("text", ctx.HTTP.Body)); }'),
+  );
+  const cases: Array<[bytes: number[], text: string]> = [
+    [[0xff, 0xfe, 0x41], '\ufffd\ufffdA'],
+    [[0x41, 0xd0], 'A\ufffd'],
+    [[0xd0, 0x96, 0xe2, 0x82, 0xac, 0xf0, 0x9f, 0x98, 0x80], 'Ж€😀'],
+    [[0xc0, 0x80, 0xed, 0xa0, 0x80, 0xf5, 0x41], `${'\ufffd'.repeat(6)}A`],
+    [[], ''],
+  ];
+  for (const [bytes, text] of cases)
+    t.same((await host.http('POST /run', { body: new Uint8Array(bytes) })).json, { text }, String(bytes));
+});
+
 t.test('JSON keeps what it was given', async t => {
   const host = await hostOf(
     t,

@@ -7,7 +7,7 @@ import { addToKey, KeyPage, KVUpdate, listKeys, readKey, readKeys, removeKey, up
 import { IncomingMessage, Message, Queued, StudentFilter } from "./messages";
 import { errorOf, lastCode, lastError, noteError, parked, refusal, Result } from "./result";
 import { Connection, openDatabase } from "./sql";
-import { pointer, utf8 } from "./text";
+import { pointer, utf8, utf8Text } from "./text";
 
 const INFO = 1;
 const ERROR = 3;
@@ -50,8 +50,9 @@ export class HTTPRequest {
   Param(name: string): string {
     return this.event.get("params").str(name);
   }
+  /** The body as text; bytes that are no UTF-8 become U+FFFD, and `BodyBytes` has them. */
   get Body(): string {
-    return String.UTF8.decode(this.BodyBytes);
+    return utf8Text(this.BodyBytes);
   }
   get BodyBytes(): ArrayBuffer {
     return inputBody();

@@ -1,7 +1,7 @@
 import * as abi from "./plugin_host";
 import { Json, Obj, obj } from "./json";
 import { errorOf, parked, parkedBody, Result } from "./result";
-import { pointer } from "./text";
+import { pointer, utf8Text } from "./text";
 
 /** What a server outside answered. */
 export class HTTPResponse {
@@ -15,8 +15,9 @@ export class HTTPResponse {
     this.Headers = head.get("headers");
     this.URL = head.str("url");
   }
+  /** The body as text; bytes that are no UTF-8 become U+FFFD. */
   get Body(): string {
-    return String.UTF8.decode(this.BodyBytes);
+    return utf8Text(this.BodyBytes);
   }
   /** The body as JSON; absent when it is none. */
   JSON(): Json {
