@@ -3,6 +3,8 @@ import path from 'node:path';
 import t, { type Test } from 'tap';
 import { buildPlugin } from '../../sdk/typescript/build.ts';
 import { storeEngine } from '../../sdk/typescript/engine/stored-engine.ts';
+import { ENTRY } from '../../src/abi/shared-layout.ts';
+import { AuthorSandbox } from '../../src/authors/author-sandbox.ts';
 import { TestHost } from '../../src/authors/test-host.ts';
 import { inspectModule } from '../../src/plugins/inspect.ts';
 import { type Json, startTestService } from '../support/service.ts';
@@ -263,6 +265,34 @@ t.test("what goes wrong in a handler stands in the record with the author's line
     const list = await s.admin('GET', `/plugins/${name}/executions?limit=1`);
     t.match(list.json.items, [{ outcome: 'handler_error', failure }], name);
   }
+});
+
+t.test('a transaction takes no async function, and takes back what that has done', async t => {
+  const handler = `ctx => {
+  ctx.Database('default').Transaction((async (tx: Transaction) => { tx.Exec('INSERT'); await null; }) as never);
+}`;
+  const source = plugin(handler, "import { Database, type Transaction } from '@plugin-host/sdk';");
+  const requiring = source.replace('Requirements: []', "Requirements: [Database('Rows').Build()]");
+  const { module } = await buildPlugin(folder(t, { 'index.ts': requiring }));
+  const calls: string[] = [];
+  const data = '{"rows_affected":1}';
+  const sandbox = new AuthorSandbox<null>(module, {
+    config: {},
+    timeoutMs: 5000,
+    dispatch({ name }) {
+      calls.push(name);
+      return name === 'sql_exec' ? { code: data.length, data } : { code: 1 };
+    },
+  });
+  t.teardown(() => sandbox.close());
+  const http = { method: 'GET', path: '/go', query: {}, query_all: {}, raw_query: '', headers: {}, params: {} };
+  const event = JSON.stringify({ kind: 'http', trigger: 'go', request_id: 'r', deadline_ms: 5000, http });
+  const { failure } = await sandbox.run({ event, body: null, entry: ENTRY.handle, context: null });
+  t.match(
+    failure,
+    /^TypeError: the function of a transaction must not be async: statements need no await\n.*index\.ts:5:/,
+  );
+  t.same(calls, ['sql_open', 'sql_begin', 'sql_exec', 'sql_rollback']);
 });
 
 t.test(

@@ -81,6 +81,10 @@ export class Rows<T extends Row = Row> implements Iterable<T> {
   All(): T[] {
     return [...this];
   }
+  /** In JSON the rows stand as a list. */
+  toJSON(): T[] {
+    return this.All();
+  }
   /** Gives the connection back to other statements before the last row. */
   Close(): void {
     if (this.#cursor !== null) raw.sql_close(this.#cursor);
@@ -123,6 +127,8 @@ class Statements {
   }
 }
 
+type NoPromise<T> = T extends PromiseLike<unknown> ? never : unknown;
+
 /** A transaction; without `Commit` it is rolled back when the execution ends. */
 export class Transaction extends Statements {
   /** Makes its changes last. */
@@ -141,12 +147,19 @@ export class Connection extends Statements {
   Begin(): Transaction {
     return new Transaction(checked(raw.sql_begin(this.handle)));
   }
-  /** Runs a function in a transaction: commits when it returns, rolls back when it throws. */
-  Transaction<T>(work: (transaction: Transaction) => T): T {
+  /**
+   * Runs a function in a transaction: commits when it returns, rolls back when it throws.
+   *
+   * @param work must not be `async`: it would return before it has ended, and what it throws later would not be taken back
+   * @throws TypeError for an `async` one, whose changes are taken back
+   */
+  Transaction<T>(work: (transaction: Transaction) => T & NoPromise<T>): T {
     const transaction = this.Begin();
     let result: T;
     try {
       result = work(transaction);
+      if (result instanceof Promise)
+        throw new TypeError('the function of a transaction must not be async: statements need no await');
     } catch (error) {
       transaction.Rollback();
       throw error;
