@@ -35,7 +35,8 @@ function executionLines(call: HostCall, outcome: ExecutionOutcome): string[] {
   const logs = outcome.log.map(({ level, text }) => `  ${LEVELS[level] ?? 'info'}: ${text.replaceAll('\n', '\n    ')}`);
   if (outcome.kind === 'ok') return logs;
   const failure = outcome.failure.replaceAll('\n', '\n    ');
-  const help = /\bpermission denied$/m.test(failure) ? [`  ${DENIED_HELP}`] : [];
+  const isNamed = outcome.log.some(({ text }) => text.includes('was denied: it needs the requirement'));
+  const help = !isNamed && /\bpermission denied$/m.test(failure) ? [`  ${DENIED_HELP}`] : [];
   return [...logs, `  ${call.trigger}: ${outcome.kind}${failure === '' ? '' : `: ${failure}`}`, ...help];
 }
 

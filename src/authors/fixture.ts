@@ -50,7 +50,8 @@ class Lines {
   at = 0;
 
   constructor(text: string, file: string) {
-    this.#lines = text.split(/\r?\n/);
+    // Some editors begin a file with a mark of its encoding.
+    this.#lines = text.replace(/^\uFEFF/, '').split(/\r?\n/);
     this.#file = file;
   }
 

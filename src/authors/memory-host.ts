@@ -230,7 +230,9 @@ function messageOf(host: MemoryHost, json: HostArgument | undefined, caller: Cal
     if (file === undefined) throw new Refusal(HOST_ERROR.notFound, `there is no file ${JSON.stringify(id)}`);
     assertFits(id, file.bytes.length);
   }
-  return parseWithBigints(text(json));
+  const message = parseWithBigints(text(json));
+  // Left out where there are none, by some kits.
+  return typeof message === 'object' && message !== null ? { files: [], ...message } : message;
 }
 
 /** Turns a refusal into the result of the call. */
@@ -278,17 +280,21 @@ const TALK: Record<string, Call> = {
   },
 };
 
+/** Names of headers as they are given everywhere else. */
+const lowerNames = (headers: Record<string, string>): Record<string, string> =>
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+
 const OTHERS: Record<string, Call> = {
   async http_request({ outside, requests }, [order, body]) {
     const asked: { method?: string; url: string; headers?: Record<string, string> } = JSON.parse(text(order));
-    const request = { method: asked.method ?? 'GET', url: asked.url, headers: asked.headers ?? {}, body: bytes(body) };
+    const sent = lowerNames(asked.headers ?? {});
+    const request = { method: asked.method ?? 'GET', url: asked.url, headers: sent, body: bytes(body) };
     requests.push(request);
     if (outside.http === undefined)
       return hostError(HOST_ERROR.unavailable, `the test answers no requests: give testHost({ http: request => ... })`);
     try {
       const { body: answer = '', headers = {}, status = 200 } = await outside.http(request);
-      const lower = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
-      const data = JSON.stringify({ status, headers: lower, url: request.url });
+      const data = JSON.stringify({ status, headers: lowerNames(headers), url: request.url });
       return { code: Buffer.byteLength(data), data, body: Buffer.from(answer) };
     } catch (error) {
       return hostError(HOST_ERROR.unavailable, errorText(error));

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { type FixtureCase, readFixture } from './fixture.ts';
+import { OperatorError } from '../base/errors.ts';
+import { type Fixture, type FixtureCase, readFixture } from './fixture.ts';
 import type { OutgoingAnswer, OutgoingRequest } from './memory-host.ts';
 import { type CallOptions, type TestHost, testHost } from './test-host.ts';
 
@@ -105,6 +106,18 @@ async function runCase(host: TestHost, one: FixtureCase, answers: Answers): Prom
   assertBody(bytes.toString(), expected.body);
 }
 
+/** A mistake in the file is one line, without the way through our code. */
+function fixtureOf(file: string, name: string): Fixture | null {
+  try {
+    return readFixture(fs.readFileSync(file, 'utf8'), name);
+  } catch (error) {
+    if (!(error instanceof OperatorError)) throw error;
+    console.error(error.message);
+    process.exitCode = 1;
+    return null;
+  }
+}
+
 /**
  * Registers the tests of a file with Node's own test runner.
  *
@@ -112,7 +125,9 @@ async function runCase(host: TestHost, one: FixtureCase, answers: Answers): Prom
  */
 export function runFixture(file: string): void {
   const name = path.relative('.', file);
-  const { cases, config } = readFixture(fs.readFileSync(file, 'utf8'), name);
+  const fixture = fixtureOf(file, name);
+  if (fixture === null) return;
+  const { cases, config } = fixture;
   test(name, async t => {
     // Data stay from one test of the file to the next.
     const answers: Answers = new Map();

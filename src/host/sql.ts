@@ -76,6 +76,9 @@ function refusalOf(error: unknown, isConnecting: boolean): HostResult {
   // The server's message is about its protocol and does not say what to do.
   if (state === '42601' && /multiple commands/.test(error.message))
     return hostError(HOST_ERROR.invalid, '42601: the text contains several statements; send each in a separate call');
+  // It says "due to user request", and no user asked for it.
+  if (state === '57014' && /user request/.test(error.message))
+    return hostError(HOST_ERROR.deadline, '57014: the statement was ended at the deadline of the execution');
   const position = 'position' in error && error.position !== undefined ? ` (position ${error.position})` : '';
   const constraint = 'constraint' in error && error.constraint !== undefined ? ` (constraint ${error.constraint})` : '';
   const text = `${state}: ${error.message}${position}${constraint}`;

@@ -55,7 +55,10 @@ t.test('tests without code pass, and say the line of the test that fails', async
   t.equal(failed.code, 1);
   t.match(failed.out, /not ok 1 - greets, and counts how often \(line 2\)/);
   fs.writeFileSync(file, FIXTURE.replace('HTTP 200', 'HTP 200'));
-  t.match((await run(['test', folder, 'test/plugin.http'])).out, /what must come of "GET \/greet\/Ada" is missing/);
+  const wrong = await run(['test', folder, 'test/plugin.http']);
+  t.equal(wrong.code, 1);
+  t.match(wrong.out, /test\/plugin\.http:\d+: what must come of "GET \/greet\/Ada" is missing/);
+  t.notMatch(wrong.out + wrong.err, /OperatorError|fixture\.ts/, 'and nothing of our code');
 });
 
 const WITH_FILES = `# its own file

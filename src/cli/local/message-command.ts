@@ -20,6 +20,9 @@ export type MessageFlags = {
 /** What becomes of a command that ended well: a plugin's, and those of the host. */
 const WELL: readonly string[] = ['ran', 'start', 'help', 'link_asked', 'linked', 'unlinked'];
 
+/** What the reply itself explains. */
+const UNKNOWN: readonly string[] = ['unknown_command', 'no_command'];
+
 /** @throws UsageError when it is no port */
 export function portOf(text: string | undefined): number {
   const number = text === undefined ? DEV_PORT : Number(text);
@@ -88,6 +91,7 @@ export async function messageCommand(text: string, flags: MessageFlags): Promise
     }
   if (messages.length === 0) lines.push('nothing came back');
   const isWell = WELL.includes(outcome);
-  if (!isWell) lines.push(`the command did not run well: ${outcome}; the terminal of plugin dev says why`);
+  if (UNKNOWN.includes(outcome)) lines.push(`nothing ran: ${outcome}`);
+  else if (!isWell) lines.push(`the command did not run well: ${outcome}; the terminal of plugin dev says why`);
   return { text: flags.json === true ? jsonText(read.data) : lines.join('\n'), exitCode: isWell ? 0 : 1 };
 }
