@@ -74,6 +74,8 @@ export class Swapper {
   #watcher: FSWatcher | null = null;
   /** The state of the files that was taken up last. */
   #taken = '';
+  /** What the file of the project said when it was looked at last. */
+  #told = '';
   readonly #isLive: () => void;
   manifest: Manifest | null = null;
 
@@ -167,30 +169,34 @@ export class Swapper {
     const watcher = watch(root, { ignoreInitial: true, ignored: file => IGNORED.test(path.relative(root, file)) });
     this.#watcher = watcher;
     await new Promise<void>(resolve => watcher.once('ready', resolve));
-    watcher.on('all', (_event, file) => {
-      if (path.relative(root, file) === PROJECT_FILE && !this.#isAsAtStart())
-        this.#say(
-          `${PROJECT_FILE} has changed: its configuration is read at each change, all else at the start, so start this command again`,
-        );
-      this.#lookSoon();
-    });
+    watcher.on('all', () => this.#lookSoon());
     // The watcher drops a change that follows another one within 50 ms, and tells of each as it comes here.
     watcher.on('raw', () => this.#lookSoon());
     this.#lookSoon();
   }
 
-  /** Whether the file of the project says what it said at the start, but for the configuration. What is wrong with it, the next installation says. */
-  #isAsAtStart(): boolean {
+  /**
+   * Says once that the file of the project holds something else than at the start, but for the configuration. What is wrong with it,
+   * the next installation says. Looked at when the files are at rest: while it is written it may be empty.
+   */
+  #lookAtProject(): void {
     const said = ({ devConfig: _, devUsers, ...rest }: Project): string => JSON.stringify([rest, ...devUsers]);
     const now = seen(() => readProject(this.#project.root));
-    return now === undefined || said(now) === said(this.#project);
+    if (now === undefined || said(now) === this.#told) return;
+    this.#told = said(now);
+    if (this.#told === said(this.#project)) return;
+    this.#say(
+      `${PROJECT_FILE} has changed: its configuration is read at each change, all else at the start, so start this command again`,
+    );
   }
 
   #lookSoon(): void {
     clearTimeout(this.#changed);
     if (this.#closed) return;
     this.#changed = setTimeout(() => {
-      if (stateOf(this.#project.root) !== this.#taken) void this.swap();
+      if (stateOf(this.#project.root) === this.#taken) return;
+      this.#lookAtProject();
+      void this.swap();
     }, SETTLE_MS);
   }
 
