@@ -55,8 +55,8 @@ t.test('a request whose body comes after its credential has ended makes nothing'
     await holdBack(`${w.s.base}/api/admin/university/persons`, w.root, '[{"external_id": "late"}]'),
     await holdBack(`${w.s.base}/api/admin/plugins/upload`, w.root, module, `multipart/form-data; boundary=${boundary}`),
   ];
-  // Every request that is held back has been let in by now: this one came behind them.
-  t.equal((await w.call(w.root, 'GET', '/plugins')).status, 200);
+  // Each of them is let in before these, which came behind them, are answered.
+  for (let k = 0; k < 5; k++) t.equal((await w.call(w.root, 'GET', '/plugins')).status, 200);
   await resetPasswordHere(w.db, ROOT_EMAIL, ACTOR);
   t.equal((await w.call(w.root, 'GET', '/plugins')).status, 401, 'the session has ended');
   for (const answer of await Promise.all(finish.map(end => end()))) t.equal(answer.status, 401, answer.text);

@@ -150,6 +150,9 @@ t.test('plugin message sends a command with a file, and shows what comes back an
     code: 1,
     err: /"ada" is no sender: write user:7/,
   });
+  const unknown = await run(['message', '/nothing', '--as', 'user:7', ...port]);
+  t.match(unknown, { code: 1, out: /nothing ran: unknown_command/ });
+  t.notMatch(unknown.out, /terminal/, 'which has no more to say');
   t.match(await run(['message', '/menu', '--file', 'none', ...port]), { code: 1, err: /none cannot be read/ });
   t.match(await run(['message', '/menu', '--port', '1']), { code: 1, err: /start plugin-host plugin dev/ });
   const page = await fetch(`${base}/dev/messages`, { method: 'POST', body: '{}' });

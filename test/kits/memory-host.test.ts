@@ -2,7 +2,10 @@ import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
 import { buildPlugin } from '../../sdk/typescript/build.ts';
+import { HOST_FUNCTION_BY_NAME } from '../../src/abi/host-functions.ts';
+import type { HostArgument } from '../../src/abi/host-result.ts';
 import { Lockstep } from '../../src/authors/lockstep.ts';
+import { answerCall, MemoryHost } from '../../src/authors/memory-host.ts';
 import { TestHost } from '../../src/authors/test-host.ts';
 import { LIMITS } from '../../src/base/limits.ts';
 import type { JsonValue } from '../support/service.ts';
@@ -136,6 +139,21 @@ t.test('calls of a test that run at the same time meet between their host calls,
   );
   const [, looked] = await Promise.all([host.http('POST /spin', { user: 1 }), host.http('POST /look', { user: 2 })]);
   t.equal(looked.status, 201, 'one that makes no call holds up no other until its end');
+});
+
+t.test('what kits write in their own ways, a test reads in one', async t => {
+  const host = new MemoryHost();
+  const caller = { kind: 'messenger' as const, user: 7, permissions: new Set(['network']), replies: [] as unknown[] };
+  const call = (name: string, ...args: HostArgument[]) => {
+    const row = HOST_FUNCTION_BY_NAME.get(name);
+    if (row === undefined) throw new Error(name);
+    return answerCall(host, row, args, caller);
+  };
+  host.outside = { http: () => ({ status: 200 }) };
+  await call('http_request', '{"url":"https://a.example/","headers":{"X-Key":"one"}}', new Uint8Array());
+  t.same(host.requests[0]?.headers, { 'x-key': 'one' });
+  t.match(await call('reply', '{"text":"no files"}'), { code: 0 });
+  t.same(caller.replies, [{ files: [], text: 'no files' }]);
 });
 
 t.test('a time to live of less than a second ends', async t => {

@@ -269,30 +269,37 @@ t.test("what goes wrong in a handler stands in the record with the author's line
 
 t.test('a transaction takes no async function, and takes back what that has done', async t => {
   const handler = `ctx => {
-  ctx.Database('default').Transaction((async (tx: Transaction) => { tx.Exec('INSERT'); await null; }) as never);
+  const db = ctx.Database('default');
+  ctx.Log(JSON.stringify(db.Query('SELECT')));
+  db.Transaction((async (tx: Transaction) => { tx.Exec('INSERT'); await null; }) as never);
 }`;
   const source = plugin(handler, "import { Database, type Transaction } from '@plugin-host/sdk';");
   const requiring = source.replace('Requirements: []', "Requirements: [Database('Rows').Build()]");
   const { module } = await buildPlugin(folder(t, { 'index.ts': requiring }));
   const calls: string[] = [];
-  const data = '{"rows_affected":1}';
+  const answers: Record<string, string> = {
+    sql_exec: '{"rows_affected":1}',
+    sql_query: '{"columns":[{"name":"a","type":"int4"}],"rows":[[1],[2]],"cursor":null}',
+  };
   const sandbox = new AuthorSandbox<null>(module, {
     config: {},
     timeoutMs: 5000,
     dispatch({ name }) {
       calls.push(name);
-      return name === 'sql_exec' ? { code: data.length, data } : { code: 1 };
+      const data = answers[name];
+      return data === undefined ? { code: 1 } : { code: data.length, data };
     },
   });
   t.teardown(() => sandbox.close());
   const http = { method: 'GET', path: '/go', query: {}, query_all: {}, raw_query: '', headers: {}, params: {} };
   const event = JSON.stringify({ kind: 'http', trigger: 'go', request_id: 'r', deadline_ms: 5000, http });
-  const { failure } = await sandbox.run({ event, body: null, entry: ENTRY.handle, context: null });
+  const { failure, log } = await sandbox.run({ event, body: null, entry: ENTRY.handle, context: null });
   t.match(
     failure,
-    /^TypeError: the function of a transaction must not be async: statements need no await\n.*index\.ts:5:/,
+    /^TypeError: the function of a transaction must not be async: statements need no await\n.*index\.ts:7:/,
   );
-  t.same(calls, ['sql_open', 'sql_begin', 'sql_exec', 'sql_rollback']);
+  t.same(calls, ['sql_open', 'sql_query', 'sql_begin', 'sql_exec', 'sql_rollback']);
+  t.same(log[0]?.text, '[{"a":1},{"a":2}]', 'rows in JSON are a list');
 });
 
 t.test(

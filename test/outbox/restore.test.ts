@@ -71,7 +71,8 @@ t.test(
   },
 );
 
-t.test('a store restored alone is filled again, at the start and while it is written', async t => {
+/** A store that was put back to before a right was taken: it has `a` and `b`, the database says `b`. */
+async function storeFromBefore(t: Parameters<typeof outboxDatabase>[0] & Parameters<typeof startGraphStore>[0]) {
   const { store } = await startGraphStore(t);
   const { db } = await outboxDatabase(t);
   const deliverer = new Deliverer(db, schema);
@@ -81,8 +82,12 @@ t.test('a store restored alone is filled again, at the start and while it is wri
   const earlier = await everything(store);
   await append(db, remove(member('a')));
   await deliverAll(deliverer, store);
-
   await restore(store, earlier);
+  return { db, deliverer, store };
+}
+
+t.test('a store restored alone is filled again, at the start and while it is written', async t => {
+  const { db, deliverer, store } = await storeFromBefore(t);
   t.match(await new Deliverer(db, schema).prepare(store), { filled: true, restored: true });
   t.same((await bothGraphs(db, store)).found, [member('b')]);
 
@@ -103,17 +108,7 @@ t.test('a store restored alone is filled again, at the start and while it is wri
 });
 
 t.test('a filling that broke off before it took away what is too much takes it away the next time', async t => {
-  const { store } = await startGraphStore(t);
-  const { db } = await outboxDatabase(t);
-  const deliverer = new Deliverer(db, schema);
-  await deliverer.prepare(store);
-  await append(db, touch(member('a'), member('b')));
-  await deliverAll(deliverer, store);
-  const earlier = await everything(store);
-  await append(db, remove(member('a')));
-  await deliverAll(deliverer, store);
-  await restore(store, earlier);
-
+  const { db, store } = await storeFromBefore(t);
   let isAway = true;
   const breaksOff = storeWith(store, {
     async read(filter) {

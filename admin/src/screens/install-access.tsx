@@ -19,9 +19,11 @@ const isNarrower = (a: Access): boolean => a.new && a.suggested?.users === true 
 /** New triggers that the author would open to fewer users than the default does. */
 const narrower = (upload: Upload): string[] => upload.access.filter(isNarrower).map(a => a.trigger);
 
-/** Those of them whose policy can be saved. */
-const keepable = (upload: Upload): Access[] =>
-  upload.access.filter(a => isNarrower(a) && a.suggested?.policy_problems.length === 0);
+/** Those of them whose policy can be saved; none when the role would then be asked of no trigger. */
+function keepable({ access }: Upload): Access[] {
+  const kept = access.filter(a => isNarrower(a) && a.suggested?.policy_problems.length === 0);
+  return kept.length < access.filter(a => a.new).length ? kept : [];
+}
 
 /** The members of an installation that say who may call the new triggers. */
 export function accessOf({ keepsPolicies, kind, role }: AccessChoice, upload: Upload) {
@@ -38,7 +40,7 @@ export function accessOf({ keepsPolicies, kind, role }: AccessChoice, upload: Up
 }
 
 /** Whether a suggestion opens no more than to all users, and can be saved. */
-const isModest = ({ suggested: s }: Upload['access'][number]): boolean =>
+const isModest = ({ suggested: s }: Access): boolean =>
   s === null || (s.users && !s.service_keys && !s.public && s.policy_problems.length === 0);
 
 /** As its author suggests, where that opens less than the default, and no trigger more. */

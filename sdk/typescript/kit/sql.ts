@@ -81,7 +81,7 @@ export class Rows<T extends Row = Row> implements Iterable<T> {
   All(): T[] {
     return [...this];
   }
-  /** In JSON the rows stand as a list. */
+  /** In JSON the rows that are left stand as a list. */
   toJSON(): T[] {
     return this.All();
   }
