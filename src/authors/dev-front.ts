@@ -6,11 +6,13 @@ import type { Actor } from '../audit/audit-log.ts';
 import { OperatorError } from '../base/errors.ts';
 import { fieldErrorsOf } from '../base/field-errors.ts';
 import { LIMITS } from '../base/limits.ts';
+import { readPrincipal } from '../base/principal.ts';
 import { makeSemaphore } from '../base/semaphore.ts';
 import type { Database } from '../db/database.ts';
+import { findUser } from '../identity/find-users.ts';
 import { ALL_TRIGGERS, addServiceKey } from '../identity/service-keys.ts';
 import { addUserToken } from '../identity/user-tokens.ts';
-import { addUser, findUser } from '../identity/users.ts';
+import { addUser } from '../identity/users.ts';
 import type { MessageAnswer } from './dev-messages.ts';
 
 /**
@@ -64,9 +66,9 @@ export class DevPrincipals {
   }
 
   async #make(text: string): Promise<string> {
-    const [, kind = '', number = ''] = /^(user|service):(\d+)$/.exec(text) ?? [];
-    if (kind === 'user') return await this.#userToken(Number(number));
-    if (kind === 'service') return await this.#serviceKey(text);
+    const principal = readPrincipal(text);
+    if (principal?.kind === 'user') return await this.#userToken(principal.userId);
+    if (principal?.kind === 'service') return await this.#serviceKey(text);
     throw new OperatorError(`${HEADER}: "${text}" is no principal: write user:7 or service:1`);
   }
 

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { compilePolicy, type GraphMemo, type PolicySubject, passPolicy } from '../authz/policy.ts';
 import { type AccessSettings, decideAccess } from '../authz/trigger-access.ts';
+import type { HttpAuth } from '../base/principal.ts';
 import { checkKey } from '../graph/graph.ts';
 import type { SuggestedAccess } from '../plugins/manifest.ts';
-import type { HttpAuth } from '../triggers/trigger-event.ts';
 
 /** Access that a plugin suggests, for tests of its author: the service's own decision, about users who exist in a test alone. */
 
@@ -39,7 +39,7 @@ const settingsOf = (access: SuggestedAccess | undefined): AccessSettings => ({
 });
 
 function subjectOf(auth: HttpAuth, caller: z.output<typeof testCaller>): PolicySubject {
-  if (auth.kind === 'service') return { kind: 'service', serviceKeyId: auth.service_key_id };
+  if (auth.kind === 'service') return { kind: 'service', keyId: auth.service_key_id };
   const { permissions: _, ...facts } = caller;
   return { kind: 'user', user: { ...facts, id: BigInt(auth.user_id) }, roles: new Set(caller.roles) };
 }

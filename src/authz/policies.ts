@@ -1,6 +1,7 @@
 import { type BoundedCache, boundedCache } from '../base/bounded-cache.ts';
 import { messageOf } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
+import type { Principal } from '../base/principal.ts';
 import { checkText, type Graph } from '../graph/graph.ts';
 import { type GraphCheck, GraphError } from '../graph/graph-store.ts';
 import type { PermittedUsers } from './permitted-users.ts';
@@ -17,9 +18,6 @@ import {
 } from './policy.ts';
 import { PolicyError } from './policy-ast.ts';
 import type { SubjectContext, SubjectContexts } from './subject-context.ts';
-
-/** The caller a policy decides about. */
-export type PolicyCaller = { kind: 'user'; userId: number } | { kind: 'service'; keyId: number };
 
 /** A graph check, and how long the call with it took; 0 if the answer was cached. */
 export type AskedCheck = { check: string; allowed: boolean; ms: number };
@@ -88,15 +86,14 @@ export class Policies {
   }
 
   /** Decides whether a policy admits a caller; a policy that cannot be evaluated does not. */
-  decide(source: string, caller: PolicyCaller): PolicyVerdict | Promise<PolicyVerdict> {
+  decide(source: string, caller: Principal): PolicyVerdict | Promise<PolicyVerdict> {
     let policy: CompiledPolicy;
     try {
       policy = compilePolicy(source);
     } catch (error) {
       return this.#broken(source, error);
     }
-    if (caller.kind === 'service')
-      return this.#first(policy, { kind: 'service', serviceKeyId: caller.keyId }, null, null);
+    if (caller.kind === 'service') return this.#first(policy, caller, null, null);
     const context = this.#contexts.peek(caller.userId);
     if (context === undefined) return this.#decideLater(policy, caller.userId, false);
     return this.#first(policy, subjectOf(context), context.assembledAt, caller.userId);

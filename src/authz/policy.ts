@@ -1,6 +1,7 @@
 import { Environment, type ParseResult } from '@marcbachmann/cel-js';
 import { boundedCache } from '../base/bounded-cache.ts';
 import { LIMITS } from '../base/limits.ts';
+import type { ServicePrincipal } from '../base/principal.ts';
 import { checkKey } from '../graph/graph.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import type { GraphCheck } from '../graph/graph-store.ts';
@@ -22,9 +23,7 @@ export type PolicyUser = {
 };
 
 /** The caller in a policy. A service key is not a user (docs/access.md "The decision"). */
-export type PolicySubject =
-  | { kind: 'user'; user: PolicyUser; roles: ReadonlySet<string> }
-  | { kind: 'service'; serviceKeyId: number };
+export type PolicySubject = { kind: 'user'; user: PolicyUser; roles: ReadonlySet<string> } | ServicePrincipal;
 
 /** The result of one pass over a policy. */
 export type PolicyPass =
@@ -211,7 +210,7 @@ function graphMistakes(source: string, policy: CompiledPolicy | null, schema: Gr
 function variablesOf(subject: PolicySubject) {
   return subject.kind === 'user'
     ? { user: subject.user, principal: { kind: 'user', service_key_id: 0n } }
-    : { principal: { kind: 'service', service_key_id: BigInt(subject.serviceKeyId) } };
+    : { principal: { kind: 'service', service_key_id: BigInt(subject.keyId) } };
 }
 
 /** Whether an evaluation may read the groups of the user, which cost more than all other facts. */

@@ -1,3 +1,4 @@
+import { readPrincipal, userText } from '../base/principal.ts';
 import type { Queryable } from '../db/database.ts';
 import type { Graph } from '../graph/graph.ts';
 import { PermittedUsers } from './permitted-users.ts';
@@ -53,8 +54,8 @@ export async function rehearsePolicy(
       result.undecided += recorded.length - k;
       break;
     }
-    const ids = some.flatMap(c => idOf(c.principal, 'user'));
-    const subjects = new Map((await readSubjects(db, { ids }, withGroups)).map(s => [`user:${s.id}`, s]));
+    const ids = some.map(c => readPrincipal(c.principal)).flatMap(p => (p?.kind === 'user' ? p.userId : []));
+    const subjects = new Map((await readSubjects(db, { ids }, withGroups)).map(s => [userText(s.id), s]));
     const callers = some.map((c): Caller => ({ ...c, subject: subjects.get(c.principal) ?? null }));
     const verdicts = await Promise.all(
       callers.map(async c => [c, await decide(policies, source, c, permitted)] as const),
@@ -63,9 +64,6 @@ export async function rehearsePolicy(
   }
   return result;
 }
-
-const idOf = (principal: string, kind: 'user' | 'service'): number[] =>
-  principal.startsWith(`${kind}:`) ? [Number(principal.slice(kind.length + 1))] : [];
 
 /** @returns null for a user who is not there any more */
 async function decide(
@@ -76,10 +74,10 @@ async function decide(
 ): Promise<PolicyVerdict['kind'] | null> {
   if (source === '') return 'allowed';
   if (subject !== null) return (await policies.decideFor(source, subject.context, permitted)).kind;
-  const [keyId] = idOf(principal, 'service');
-  if (keyId !== undefined) return (await policies.decide(source, { kind: 'service', keyId })).kind;
+  const recorded = readPrincipal(principal);
   // A policy asks for a login.
-  return principal === 'public' ? 'denied' : null;
+  if (recorded === null) return 'denied';
+  return recorded?.kind === 'service' ? (await policies.decide(source, recorded)).kind : null;
 }
 
 function note(result: Rehearsal, { admitted, principal, refused, subject }: Caller, verdict: string | null): void {

@@ -1,10 +1,5 @@
 import { networkOf } from './ip-address.ts';
-
-/** The principal a caller is counted by; null for a caller without a credential. */
-type CountedPrincipal =
-  | { readonly kind: 'user'; readonly userId: number }
-  | { readonly kind: 'service'; readonly keyId: number }
-  | null;
+import { type Principal, principalText } from './principal.ts';
 
 const KNOWN_MAX = 4096;
 const known = new Map<string, string>();
@@ -15,8 +10,8 @@ const known = new Map<string, string>();
  *
  * @param address of the client, or another text that distinguishes callers without a credential
  */
-export function callerKey(principal: CountedPrincipal, address: string): string {
-  if (principal !== null) return principal.kind === 'user' ? `user:${principal.userId}` : `service:${principal.keyId}`;
+export function callerKey(principal: Principal | null, address: string): string {
+  if (principal !== null) return principalText(principal);
   if (!address.includes(':')) return address;
   let network = known.get(address);
   if (network === undefined) {

@@ -3,8 +3,9 @@ import type { ExecutionOutcome, OutcomeKind } from '../abi/execution-outcome.ts'
 import { HOST_ERROR, type HostErrorCode } from '../abi/host-functions.ts';
 import { type HostResult, hostError } from '../abi/host-result.ts';
 import { LIMITS } from '../base/limits.ts';
+import { authOf } from '../base/principal.ts';
 import type { InstalledPlugin } from '../plugins/registry.ts';
-import { type CallPrincipal, HostCall, type HostHandler } from './host-functions.ts';
+import { HostCall, type HostHandler } from './host-functions.ts';
 
 /**
  * Calls of one plugin by another (permission `plugins:call:<target>`, docs/abi.md `plugin_call`, docs/plugins.md
@@ -57,12 +58,6 @@ function resultOf(target: string, outcome: ExecutionOutcome): HostResult {
   return hostError(code, `plugin "${target}" ${text}`);
 }
 
-/** The principal as the event names it (docs/abi.md "Event JSON"). */
-function authJson(p: CallPrincipal | null): string {
-  if (p === null) return 'null';
-  return p.kind === 'user' ? `{"kind":"user","user_id":${p.userId}}` : `{"kind":"service","service_key_id":${p.keyId}}`;
-}
-
 const FUNCTION = /^[\w.:/-]{1,128}$/;
 
 export function callPluginHandlers(parts: CallPluginParts): Record<'plugin_call', HostHandler> {
@@ -108,7 +103,7 @@ export function callPluginHandlers(parts: CallPluginParts): Record<'plugin_call'
       return new Promise(resolve =>
         parts.execute({
           plugin,
-          event: `{"kind":"call","trigger":${JSON.stringify(name)},"request_id":"${call.requestId}","deadline_ms":${leftMs},"call":{"from":"${call.plugin.id}","function":${JSON.stringify(name)},"auth":${authJson(call.principal)}}}`,
+          event: `{"kind":"call","trigger":${JSON.stringify(name)},"request_id":"${call.requestId}","deadline_ms":${leftMs},"call":{"from":"${call.plugin.id}","function":${JSON.stringify(name)},"auth":${JSON.stringify(authOf(call.principal))}}}`,
           body: Buffer.from(args.bytes(2)),
           deadline: call.deadline,
           callers,

@@ -1,15 +1,11 @@
 import { HOST_ERROR, HOST_FUNCTIONS, type HostFunction } from '../abi/host-functions.ts';
 import { type HostArgument, type HostResult, hostError } from '../abi/host-result.ts';
+import type { Principal } from '../base/principal.ts';
 import type { Span } from '../base/tracing.ts';
 import type { Message } from '../messaging/outgoing.ts';
 import { callPermission } from '../plugins/manifest.ts';
 import type { InstalledPlugin } from '../plugins/registry.ts';
 import type { Recording } from '../records/recording.ts';
-
-/** The principal an execution runs for (docs/access.md "Principals"). */
-export type CallPrincipal =
-  | { readonly kind: 'user'; readonly userId: number }
-  | { readonly kind: 'service'; readonly keyId: number };
 
 export type HostCallOrigin = {
   /** Null while a module is only asked for its manifest, without any permission. */
@@ -22,8 +18,8 @@ export type HostCallOrigin = {
   trigger: string;
   /** What started the execution. */
   kind: 'http' | 'messenger' | 'call';
-  /** Null without a credential. */
-  principal: CallPrincipal | null;
+  /** The principal it runs for; null without a credential. */
+  principal: Principal | null;
   /** The key under which the execution, and the plugins it calls, are counted (`callerKey`). */
   caller: string;
   /** Absolute, in ms of `performance.now()` of the main thread. All work the execution starts shares it. */
@@ -60,7 +56,7 @@ export class HostCall {
   span: Span | null;
   readonly trigger: string;
   readonly kind: HostCallOrigin['kind'];
-  readonly principal: CallPrincipal | null;
+  readonly principal: Principal | null;
   readonly caller: string;
   readonly deadline: number;
   readonly callers: readonly string[];

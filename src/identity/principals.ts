@@ -1,6 +1,7 @@
 import { type BoundedCache, boundedCache } from '../base/bounded-cache.ts';
 import { notCurrent } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
+import type { ServicePrincipal, UserPrincipal } from '../base/principal.ts';
 import type { Database } from '../db/database.ts';
 import type { ChangeStatus } from '../db/notifications.ts';
 import { bearerOf, sessionCookieOf } from '../http/message.ts';
@@ -10,16 +11,15 @@ import { type KeyScope, keyOpens, serviceKeys } from './service-keys.ts';
 import { findSession, touchSessions } from './sessions.ts';
 import { userTokens } from './user-tokens.ts';
 
-/** Who calls a trigger (docs/access.md "Principals"). */
-export type Principal =
-  | {
-      kind: 'user';
-      userId: number;
+/** A principal with the credential it came with. */
+export type Authenticated =
+  | (UserPrincipal & {
       via: 'session' | 'token';
-      credentialId: number /** The one plugin a session on its own origin counts for. */;
+      credentialId: number;
+      /** The one plugin a session on its own origin counts for. */
       pluginId?: string;
-    }
-  | { kind: 'service'; keyId: number; scopes: readonly KeyScope[] };
+    })
+  | (ServicePrincipal & { scopes: readonly KeyScope[] });
 
 export type TokenPrefixes = { userToken: string; serviceKey: string };
 
@@ -38,18 +38,18 @@ export function credentialOf(headers: Readonly<Record<string, string>>): Credent
  * Whether a session is valid at an origin: a plugin's origin needs a session for that plugin, the service's (null) one
  * of the service.
  */
-export function countsAt(p: Principal, place: string | null): boolean {
+export function countsAt(p: Authenticated, place: string | null): boolean {
   return p.kind !== 'user' || p.via !== 'session' || (p.pluginId ?? null) === place;
 }
 
 /** Whether a service key may call a trigger; for users only the settings decide. */
-export function mayCall(p: Principal, pluginId: string, trigger: string): boolean {
+export function mayCall(p: Authenticated, pluginId: string, trigger: string): boolean {
   return p.kind === 'user' || keyOpens(p, pluginId, trigger);
 }
 
 const FLUSH_MS = 5000;
 
-type Cached = { principal: Principal; expiresAt: number };
+type Cached = { principal: Authenticated; expiresAt: number };
 
 /**
  * Finds the principal of a credential. Caches verified credentials for 10 s, so that most requests need no query. A
@@ -94,7 +94,7 @@ export class Principals {
   }
 
   /** The cached principal, if any. */
-  peek(c: Credential, nowMs: number): Principal | undefined {
+  peek(c: Credential, nowMs: number): Authenticated | undefined {
     const cached = this.#cache[c.kind].get(c.text);
     if (cached === undefined || cached.expiresAt <= nowMs) return undefined;
     this.#note(cached.principal, nowMs);
@@ -102,7 +102,7 @@ export class Principals {
   }
 
   /** Reads the principal from the database; null if the credential is not valid. */
-  async verify(c: Credential, nowMs: number): Promise<Principal | null> {
+  async verify(c: Credential, nowMs: number): Promise<Authenticated | null> {
     const changes = this.#changeCount;
     const found = c.kind === 'cookie' ? await this.#session(c.text, nowMs) : await this.#bearer(c.text, nowMs);
     if (found === null) return null;
@@ -116,7 +116,7 @@ export class Principals {
    *
    * @throws ServiceError `unavailable` while this host may not know revocations made on other hosts
    */
-  async find(headers: Readonly<Record<string, string>>, nowMs: number): Promise<Principal | null> {
+  async find(headers: Readonly<Record<string, string>>, nowMs: number): Promise<Authenticated | null> {
     const credential = credentialOf(headers);
     if (credential !== null && !(await this.#changes.becomesCurrent())) throw notCurrent();
     const found = credential === null ? null : (this.peek(credential, nowMs) ?? (await this.verify(credential, nowMs)));
@@ -154,7 +154,7 @@ export class Principals {
     return { principal: { kind: 'service', keyId: k.id, scopes: k.scopes }, expiresAt: Math.min(...ends) };
   }
 
-  #note(p: Principal, nowMs: number): void {
+  #note(p: Authenticated, nowMs: number): void {
     if (p.kind === 'service') this.#used.service.note(p.keyId, nowMs);
     else this.#used[p.via].note(p.credentialId, nowMs);
   }

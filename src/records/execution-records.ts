@@ -1,5 +1,6 @@
 import type { LogLine, OutcomeKind } from '../abi/execution-outcome.ts';
 import { LIMITS } from '../base/limits.ts';
+import { readPrincipal, userText } from '../base/principal.ts';
 import { storableText } from '../base/storable-text.ts';
 import { type Database, isUnavailable, type Queryable } from '../db/database.ts';
 import { removeInBatches } from '../db/remove-in-batches.ts';
@@ -275,8 +276,6 @@ export class ExecutionRecords {
   }
 }
 
-const USER = /^user:(\d+)$/;
-
 /**
  * Users are held as a foreign key would hold them: an erasure under way is waited for, and one that follows finds these
  * records. What is written for a user who is no more has no name, like the records `eraseCaller` has changed.
@@ -318,9 +317,14 @@ async function insert(db: Database, batch: ExecutionRecord[]): Promise<void> {
       column(r => r.traceId),
       column(r => (r.decision === null ? null : JSON.stringify(r.decision).replaceAll('\\u0000', '\\ufffd'))),
       column(r => r.recording),
-      [...new Set(batch.flatMap(r => USER.exec(r.principal)?.[1] ?? []))],
+      usersOf(batch),
     ],
   );
+}
+
+function usersOf(batch: readonly ExecutionRecord[]): number[] {
+  const principals = batch.map(r => readPrincipal(r.principal));
+  return [...new Set(principals.flatMap(p => (p?.kind === 'user' ? p.userId : [])))];
 }
 
 /** Numbers of records behind one, the oldest first. */
@@ -371,7 +375,7 @@ export async function listExecutionsOf(
   return await findRows<Omit<StoredRecord, 'log'>>(
     db,
     `SELECT ${WITHOUT_LOG} FROM execution_records WHERE principal = $1 ORDER BY id DESC LIMIT $2`,
-    [`user:${userId}`, limit],
+    [userText(userId), limit],
   );
 }
 
@@ -379,7 +383,7 @@ export async function listExecutionsOf(
 export async function eraseCaller(client: Queryable, userId: number): Promise<number> {
   const { rowCount } = await client.query(
     `UPDATE execution_records SET principal = 'erased', log = '[]', decision = NULL, recording = NULL WHERE principal = $1`,
-    [`user:${userId}`],
+    [userText(userId)],
   );
   return rowCount ?? 0;
 }

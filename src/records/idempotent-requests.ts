@@ -1,4 +1,5 @@
 import { LIMITS } from '../base/limits.ts';
+import { userText } from '../base/principal.ts';
 import type { Queryable } from '../db/database.ts';
 import { findRow } from '../db/rows.ts';
 
@@ -95,11 +96,11 @@ export async function removeOldRequests(db: Queryable): Promise<void> {
 export async function listRequestsOf(db: Queryable, userId: number): Promise<object[]> {
   const { rows } = await db.query<object>(
     'SELECT key, status, body, made_id, begun_at FROM idempotent_requests WHERE caller = $1',
-    [`user:${userId}`],
+    [userText(userId)],
   );
   return rows;
 }
 
 export async function eraseRequestsOf(client: Queryable, userId: number): Promise<void> {
-  await client.query('DELETE FROM idempotent_requests WHERE caller = $1', [`user:${userId}`]);
+  await client.query('DELETE FROM idempotent_requests WHERE caller = $1', [userText(userId)]);
 }

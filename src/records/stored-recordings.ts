@@ -1,3 +1,4 @@
+import { userText } from '../base/principal.ts';
 import type { Queryable } from '../db/database.ts';
 import { recordedExecution } from './recorded-execution.ts';
 
@@ -26,7 +27,7 @@ export async function listRecordingsOf(db: Queryable, userId: number, bytesMax: 
      FROM (SELECT id, recording, sum(octet_length(recording)) OVER (ORDER BY id DESC) AS bytes
            FROM execution_records WHERE principal = $1 AND recording IS NOT NULL) r
      WHERE bytes <= $2 ORDER BY id DESC`,
-    [`user:${userId}`, bytesMax],
+    [userText(userId), bytesMax],
   );
   return rows.map(({ id, recording }) => ({
     execution: Number(id),

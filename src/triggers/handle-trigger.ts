@@ -2,10 +2,11 @@ import { performance } from 'node:perf_hooks';
 import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
 import { withoutSandbox } from '../abi/response-headers.ts';
 import { ENTRY } from '../abi/shared-layout.ts';
-import type { Policies, PolicyCaller, PolicyVerdict } from '../authz/policies.ts';
+import type { Policies, PolicyVerdict } from '../authz/policies.ts';
 import { decideAccess, effectiveAccess } from '../authz/trigger-access.ts';
 import { callerKey } from '../base/caller-key.ts';
 import { errorCodeOf, notCurrent, ServiceError, STATUS_OF } from '../base/errors.ts';
+import { authOf } from '../base/principal.ts';
 import { traced } from '../base/tracing.ts';
 import type { PluginOrigins } from '../config/plugin-origins.ts';
 import type { ChangeStatus } from '../db/notifications.ts';
@@ -13,7 +14,7 @@ import type { Execution } from '../execution/execute.ts';
 import { HostCall } from '../host/host-functions.ts';
 import { asPrivate } from '../http/header-block.ts';
 import { isFromOrigins, type TriggerExchange } from '../http/message.ts';
-import { countsAt, credentialOf, mayCall, type Principal, type Principals } from '../identity/principals.ts';
+import { type Authenticated, countsAt, credentialOf, mayCall, type Principals } from '../identity/principals.ts';
 import type { InstalledTrigger, PluginRegistry } from '../plugins/registry.ts';
 import type { ExecutionRecords } from '../records/execution-records.ts';
 import type { Quarantine } from '../records/quarantine.ts';
@@ -23,7 +24,7 @@ import { corsHeaders, isPreflight, preflightHeaders, refusalHeaders } from './co
 import { outcomeReply } from './outcome-reply.ts';
 import { appendExecution, appendRefusal, recordingOf } from './record.ts';
 import { refuseUnknown } from './refuse-unknown.ts';
-import { type HttpAuth, httpEvent } from './trigger-event.ts';
+import { httpEvent } from './trigger-event.ts';
 
 export const TRIGGER_PREFIX = '/api/triggers/http/';
 const NO_CALLERS: readonly string[] = [];
@@ -59,7 +60,7 @@ type Found = {
 type CorsHeaders = ReadonlyArray<readonly [string, string]>;
 type Body = Uint8Array | Error;
 /** A caller with access: the principal, the key it is counted under, and the policy verdict, if there is a policy. */
-type Admitted = { principal: Principal | null; caller: string; verdict: PolicyVerdict | null };
+type Admitted = { principal: Authenticated | null; caller: string; verdict: PolicyVerdict | null };
 
 /**
  * Handles one request to a plugin's HTTP trigger, from top to bottom: find the trigger, identify the caller, decide
@@ -140,7 +141,7 @@ function authenticate(
   parts: TriggerParts,
   x: TriggerExchange,
   { cors, target: { settings } }: Found,
-): Principal | null | Promise<Principal | null> {
+): Authenticated | null | Promise<Authenticated | null> {
   if (effectiveAccess(settings) === 'public') return null;
   if (parts.changes.isCurrent()) return identify(parts, x);
   return parts.changes.becomesCurrent().then(current => {
@@ -149,7 +150,7 @@ function authenticate(
   });
 }
 
-function identify(parts: TriggerParts, x: TriggerExchange): Principal | null | Promise<Principal | null> {
+function identify(parts: TriggerParts, x: TriggerExchange): Authenticated | null | Promise<Authenticated | null> {
   const credential = credentialOf(x.headers);
   if (credential === null) return null;
   const now = Date.now();
@@ -161,7 +162,7 @@ function admit(
   parts: TriggerParts,
   x: TriggerExchange,
   found: Found,
-  identified: Principal | null,
+  identified: Authenticated | null,
 ): Admitted | null | Promise<Admitted | null> {
   const { cors, place, target } = found;
   const principal = identified !== null && countsAt(identified, place) ? identified : null;
@@ -180,7 +181,7 @@ function admit(
   const suspended = parts.quarantine.find(plugin, trigger.name, caller, Date.now());
   if (suspended !== undefined) throw suspendedError(suspended, cors);
   if (decision.kind === 'allow' || principal === null) return { principal, caller, verdict: null };
-  const verdict = parts.policies.decide(settings.policyExpression, callerOf(principal));
+  const verdict = parts.policies.decide(settings.policyExpression, principal);
   if (verdict instanceof Promise) return verdict.then(v => applyVerdict(parts, x, found, principal, v));
   return applyVerdict(parts, x, found, principal, verdict);
 }
@@ -190,7 +191,7 @@ function applyVerdict(
   parts: TriggerParts,
   x: TriggerExchange,
   { cors, target }: Found,
-  principal: Principal,
+  principal: Authenticated,
   verdict: PolicyVerdict,
 ): Admitted {
   if (verdict.kind === 'allowed') return { principal, caller: callerKey(principal, x.remoteAddr), verdict };
@@ -293,23 +294,14 @@ function run(parts: TriggerParts, x: TriggerExchange, found: Found, admitted: Ad
   });
 }
 
-/** `ctx.HTTP.Auth` (docs/access.md "Principals"). */
-function authOf(p: Principal | null): HttpAuth | null {
-  if (p === null) return null;
-  return p.kind === 'user' ? { kind: 'user', user_id: p.userId } : { kind: 'service', service_key_id: p.keyId };
-}
-
 /** CSRF rule of docs/identity.md "Requests of browsers": a cookie counts only from the service's or plugin's pages. */
 function comesFromHere(x: TriggerExchange, target: InstalledTrigger): boolean {
   if (x.method === 'GET' || x.method === 'HEAD') return true;
   return isFromOrigins(x.headers, target.origins);
 }
 
-const refusalText = (principal: Principal | null): string =>
+const refusalText = (principal: Authenticated | null): string =>
   `this trigger does not accept ${principal?.kind === 'service' ? 'service keys' : 'user sessions and tokens'}`;
-
-const callerOf = (p: Principal): PolicyCaller =>
-  p.kind === 'user' ? { kind: 'user', userId: p.userId } : { kind: 'service', keyId: p.keyId };
 
 function forbidden(detail: string, cors: CorsHeaders): ServiceError {
   return new ServiceError('forbidden', detail, { headers: cors.map(([n, v]): [string, string] => [n, v]) });

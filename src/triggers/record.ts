@@ -1,8 +1,8 @@
 import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
 import type { PolicyVerdict } from '../authz/policies.ts';
-import type { CallPrincipal, HostCall } from '../host/host-functions.ts';
+import { type Principal, principalText } from '../base/principal.ts';
+import type { HostCall } from '../host/host-functions.ts';
 import type { TriggerExchange } from '../http/message.ts';
-import type { Principal } from '../identity/principals.ts';
 import { configFieldsOf } from '../plugins/manifest.ts';
 import type { InstalledPlugin, InstalledTrigger } from '../plugins/registry.ts';
 import type { ExecutionRecords } from '../records/execution-records.ts';
@@ -18,7 +18,7 @@ function common(x: TriggerExchange, { plugin, trigger }: InstalledTrigger, { pri
     pluginId: plugin.id,
     version: plugin.version,
     trigger: trigger.name,
-    principal: recordedPrincipal(principal),
+    principal: principalText(principal),
     status,
     decision: verdict,
   };
@@ -34,11 +34,6 @@ const measured = (o: ExecutionOutcome, nowMs: number) => ({
   failure: o.failure,
   log: o.log,
 });
-
-function recordedPrincipal(p: CallPrincipal | null): string {
-  if (p === null) return 'public';
-  return p.kind === 'user' ? `user:${p.userId}` : `service:${p.keyId}`;
-}
 
 /** Appends the record of an ended execution (docs/plugins.md "Records"). */
 export function appendExecution(
@@ -74,7 +69,7 @@ const commonOfCall = ({ plugin, principal, requestId, traceId, trigger }: HostCa
   pluginId: plugin?.id ?? '',
   version: plugin?.version ?? '',
   trigger,
-  principal: recordedPrincipal(principal),
+  principal: principalText(principal),
   // There is no HTTP response.
   status: 0,
 });

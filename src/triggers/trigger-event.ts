@@ -1,8 +1,6 @@
 import { HOST_COOKIE } from '../abi/response-headers.ts';
+import type { HttpAuth } from '../base/principal.ts';
 import type { HttpTrigger } from '../plugins/manifest.ts';
-
-/** The principal a plugin sees as `ctx.HTTP.Auth` (docs/access.md "Principals"); null on public endpoints. */
-export type HttpAuth = { kind: 'user'; user_id: number } | { kind: 'service'; service_key_id: number };
 
 export type EventInput = {
   method: string;
@@ -12,6 +10,7 @@ export type EventInput = {
   headers: Readonly<Record<string, string>>;
   remoteAddr: string;
   params: Readonly<Record<string, string>>;
+  /** Null on public endpoints. */
   auth: HttpAuth | null;
   /** Matches an `Authorization` header with a credential of this host. */
   hostBearer: RegExp;

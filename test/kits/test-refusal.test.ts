@@ -1,7 +1,7 @@
 import t from 'tap';
 import { refusalOf, type TestCaller } from '../../src/authors/test-refusal.ts';
+import type { HttpAuth } from '../../src/base/principal.ts';
 import type { SuggestedAccess } from '../../src/plugins/manifest.ts';
-import type { HttpAuth } from '../../src/triggers/trigger-event.ts';
 
 /** Tests of authors with `access` decide as the service would (docs/access.md "The decision"). */
 

@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { ServiceError, STATUS_OF } from '../../base/errors.ts';
 import { LIMITS } from '../../base/limits.ts';
+import { userText } from '../../base/principal.ts';
 import type { Database } from '../../db/database.ts';
 import type { Reply, Request } from '../../http/message.ts';
 import {
@@ -32,7 +33,7 @@ function callerText(caller: Caller): string {
     case 'admin_key':
       return `admin_key:${caller.key.id}`;
     case 'user':
-      return `user:${caller.session.userId}`;
+      return userText(caller.session.userId);
     case 'setup':
     case 'api_key':
       return caller.kind;

@@ -6,6 +6,7 @@ import { personFiles, storageOf } from '../../app/person-files.ts';
 import { accessDenied } from '../../base/access-denied.ts';
 import { messageOf, OperatorError, ServiceError } from '../../base/errors.ts';
 import { packFolder } from '../../base/pack-folder.ts';
+import { readPrincipal } from '../../base/principal.ts';
 import type { Config } from '../../config/load.ts';
 import type { Database } from '../../db/database.ts';
 import type { FileReader } from '../../files/file-storage.ts';
@@ -18,8 +19,8 @@ const CHUNK_BYTES = 1024 * 1024;
 
 /** @throws CommandError when the service knows no such person */
 async function load(db: Database, id: string): Promise<Person> {
-  const [, number] = /^user:(\d{1,15})$/.exec(id) ?? [];
-  const person = number === undefined ? await findPerson(db, id) : await findPersonOfUser(db, Number(number));
+  const user = readPrincipal(id);
+  const person = user?.kind === 'user' ? await findPersonOfUser(db, user.userId) : await findPerson(db, id);
   if (person !== undefined) return person;
   const meant = /^\d{1,15}$/.test(id) ? await findPersonOfUser(db, Number(id)) : undefined;
   const hint = meant === undefined ? 'give an external id, or user:ID' : `for ${meant.label} say user:${id}`;

@@ -1,4 +1,5 @@
 import { OperatorError } from '../../base/errors.ts';
+import { readPrincipal } from '../../base/principal.ts';
 import { ask, type Options, type Remote } from './remote.ts';
 
 /** Finds what people name where the API wants a number: keys and subscriptions by their names, users by external id or name. */
@@ -79,8 +80,8 @@ const shownUser = (u: NamedUser): string =>
  * @throws OperatorError when there is none, or more than one
  */
 export async function findUserId(r: Remote, text: string): Promise<number> {
-  const own = /^user:/.test(text) ? asId(text.slice('user:'.length)) : undefined;
-  if (own !== undefined) return own;
+  const own = readPrincipal(text);
+  if (own?.kind === 'user') return own.userId;
   const found: NamedUser[] = await allOf(
     query => r.host.GET('/api/admin/users', { params: { query: { ...query, search: text } } }),
     { 'GET /api/admin/users needs': 'a user named by anything but user:ID needs' },
