@@ -131,7 +131,7 @@ export class EventDeliverer {
         continue;
       }
       // The specification of Standard Webhooks: the subscriber wants no more of it.
-      if (status === 410) await switchOff(db, line.subscriptionId, 'the subscriber answered 410 Gone');
+      if (status === 410) await switchOff(db, line.subscriptionId, 'the subscriber answered 410 Gone', target.url);
       const isLast = attempts + 1 >= LIMITS.eventAttemptsMax;
       const backoffMs = Math.min(LIMITS.eventRetryMs * 2 ** Math.min(attempts, 20), LIMITS.eventRetryMsMax);
       const afterMs = isLast ? null : Math.max(backoffMs, Math.min(retryAfterMs, LIMITS.eventRetryMsMax));

@@ -146,11 +146,16 @@ export async function findTarget(
   return row === undefined ? undefined : { url: row.url, secret: box.open(row.secret, owner(row.url)) };
 }
 
-/** A subscriber says that it is gone for good: what is still to be told waits until an administrator decides. */
-export async function switchOff(db: Queryable, id: number, why: string): Promise<void> {
+/**
+ * What is still to be told waits until an administrator decides.
+ *
+ * @param url the address it was found at; one that was changed meanwhile stays switched on. Null for any.
+ */
+export async function switchOff(db: Queryable, id: number, why: string, url: string | null = null): Promise<void> {
   await db.query(
-    'UPDATE event_subscriptions SET enabled = false, disabled_why = $2, updated_at = now() WHERE id = $1',
-    [id, why],
+    `UPDATE event_subscriptions SET enabled = false, disabled_why = $2, updated_at = now()
+     WHERE id = $1 AND ($3::text IS NULL OR url = $3)`,
+    [id, why, url],
   );
 }
 

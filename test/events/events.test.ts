@@ -206,6 +206,22 @@ t.test('what cannot be delivered is dead in the end, seen, and tried again by ha
   await to.until(7);
 });
 
+t.test('a 410 of an address that was changed meanwhile switches nothing off', async t => {
+  const { s } = await world(t);
+  const [former, next] = [await startSubscriber(t), await startSubscriber(t)];
+  const id = await subscribe(s, former);
+  former.faults.push(410);
+  former.slowMs = 1000;
+  await callHost(s, 'one', [publish(1)]);
+  while (former.attempts === 0) await new Promise(r => setTimeout(r, 10));
+  const changed = await s.admin('PATCH', `${PATH}/${id}`, { url: next.url, new_secret: true });
+  t.equal(changed.status, 200);
+  next.secret = String(changed.json.secret);
+  while (former.faults.length > 0) await new Promise(r => setTimeout(r, 10));
+  await next.until(1);
+  t.match((await s.admin('GET', `${PATH}/${id}`)).json, { enabled: true, disabled_why: '' });
+});
+
 t.test('a slow subscriber keeps no other waiting, and one that is removed hears nothing more', async t => {
   const { s, db } = await world(t);
   const [slow, fast] = [await startSubscriber(t), await startSubscriber(t)];
