@@ -5896,7 +5896,7 @@ export interface components {
       'methods': ('GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS')[];
       /** Path at which it is called */
       'url': string;
-      /** Whether the installed version has no such trigger */
+      /** Whether no settings are stored for it, from this version or an earlier one */
       'new': boolean;
       'effective_access': components['schemas']['EffectiveAccess'];
       /** Whether a policy decides as well */

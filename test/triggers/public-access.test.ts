@@ -66,6 +66,18 @@ t.test('an upgrade names what it adds; new triggers are for users, old ones keep
   t.equal((await s.trigger('grow/old')).status, 204, 'what was public goes on without a confirmation');
 });
 
+t.test('a trigger that comes back has the settings it had, and the review says so', async t => {
+  await s.install(plugin('back', '1', [{ name: 'kept' }, { name: 'away' }]));
+  const closed = { allow_user_session: true, policy_expression: "has_role('staff')" };
+  await s.admin('PUT', '/plugins/back/triggers/away/settings', closed);
+  await s.install(plugin('back', '2', [{ name: 'kept' }]));
+  const up = await upload('back', '3', [{ name: 'kept' }, { name: 'away' }]);
+  const [, away] = up.access as Json[];
+  t.match(away, { trigger: 'away', new: false, effective_access: 'user', has_policy: true });
+  await installed('back', { wasm_key: up.wasm_key ?? '', accept_suggested_access: true });
+  t.match((await s.admin('GET', '/plugins/back/triggers/away/settings')).json, closed);
+});
+
 t.test('an upgrade that opens another address of a public trigger needs a confirmation', async t => {
   await s.install(plugin('move', '1', [{ name: 'x', path: '/x/:id' }]));
   const same = await upload('move', '2', [{ name: 'x', path: '/x/:other' }]);

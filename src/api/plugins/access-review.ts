@@ -4,8 +4,7 @@ import type { GraphSchema } from '../../graph/graph-schema.ts';
 import { suggestedSettings } from '../../plugins/install-access.ts';
 import { httpTriggersOf, type Manifest, suggestedAccess } from '../../plugins/manifest.ts';
 import { urlOf } from '../../plugins/public-access.ts';
-import type { InstalledPlugin } from '../../plugins/registry.ts';
-import { DEFAULT_SETTINGS } from '../../plugins/trigger-settings.ts';
+import { DEFAULT_SETTINGS, type TriggerSettings } from '../../plugins/trigger-settings.ts';
 import { policyProblem, policyProblems } from '../access/policy-body.ts';
 import { httpMethod } from './manifest-schemas.ts';
 
@@ -21,7 +20,7 @@ export const triggerReview = z
     trigger: z.string(),
     methods: z.array(httpMethod),
     url: z.string().describe('Path at which it is called'),
-    new: z.boolean().describe('Whether the installed version has no such trigger'),
+    new: z.boolean().describe('Whether no settings are stored for it, from this version or an earlier one'),
     effective_access: accessWord,
     has_policy: z.boolean().describe('Whether a policy decides as well'),
     suggested: suggestedAccess
@@ -37,11 +36,11 @@ export const triggerReview = z
 /**
  * Who may call each HTTP trigger of an uploaded version if it is installed as it is, and what its author suggests instead.
  *
- * @param live the plugin as it is installed now
+ * @param stored settings of the plugin's triggers, also of those that an earlier version had
  */
-export function accessReview(manifest: Manifest, live: InstalledPlugin | undefined, schema: GraphSchema) {
+export function accessReview(manifest: Manifest, stored: ReadonlyMap<string, TriggerSettings>, schema: GraphSchema) {
   return httpTriggersOf(manifest).map(t => {
-    const now = live?.triggers.get(t.name)?.settings;
+    const now = stored.get(t.name);
     return {
       trigger: t.name,
       methods: t.methods,

@@ -6,6 +6,7 @@ import { makeSemaphore } from '../../base/semaphore.ts';
 import { NO_STORE } from '../../http/message.ts';
 import type { ReceivedModule } from '../../plugins/module-storage.ts';
 import { findVersion, findVersionByKey, type VersionRow } from '../../plugins/plugin-store.ts';
+import { loadTriggerSettings } from '../../plugins/trigger-settings.ts';
 import { actorOf, assertHasScope } from '../contract/caller.ts';
 import { resource } from '../contract/contract.ts';
 import type { Handle } from '../contract/endpoint.ts';
@@ -169,7 +170,7 @@ export const module: Handle<typeof pluginUploads.module, PluginsApiParts> = asyn
 };
 
 /** What an administrator reads before an installation. */
-export async function reviewJson({ db, installer, registry, schema }: PluginsApiParts, version: VersionRow) {
+export async function reviewJson({ db, installer, schema }: PluginsApiParts, version: VersionRow) {
   const { installedVersionId } = await loadPlugin(db, version.pluginId);
   const installed = installedVersionId === null ? undefined : await findVersion(db, installedVersionId);
   return {
@@ -183,7 +184,7 @@ export async function reviewJson({ db, installer, registry, schema }: PluginsApi
     memory_pages: version.runnable.memoryPages,
     requirements: version.manifest.requirements,
     triggers: version.manifest.triggers,
-    access: accessReview(version.manifest, registry.find(version.pluginId), schema),
+    access: accessReview(version.manifest, await loadTriggerSettings(db, version.pluginId), schema),
     permissions: version.permissions,
     new_permissions: installed === undefined ? [] : version.permissions.filter(p => !installed.permissions.includes(p)),
     widens: await installer.previewWidening(version),

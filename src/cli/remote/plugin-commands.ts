@@ -133,7 +133,7 @@ export async function uploadPlugin(remote: Remote, file: string, frontend?: stri
     `permissions: ${permissions.join(', ') || 'none'}`,
     ...(new_permissions.length === 0 ? [] : [`new permissions: ${new_permissions.join(', ')}`]),
     ...access.flatMap(a => [
-      `trigger ${a.trigger}: ${a.methods.join(', ')} ${a.url}, ${accessText(a.effective_access, a.has_policy ? 'the policy that is set' : '')}${a.new ? '' : ', as it is set for the installed version'}`,
+      `trigger ${a.trigger}: ${a.methods.join(', ')} ${a.url}, ${accessText(a.effective_access, a.has_policy ? 'the policy that is set' : '')}${a.new ? '' : ', as it is set already'}`,
       ...(a.suggested === null ? [] : suggestionLines(a.suggested)),
     ]),
     ...uploaded.triggers.flatMap(t => (t.type === 'messenger' ? [`command /${t.name}`] : [])),
