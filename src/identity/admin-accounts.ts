@@ -5,8 +5,8 @@ import type { Queryable } from '../db/database.ts';
 import { findRow, findRows } from '../db/rows.ts';
 import { ADMIN_ROLES, type AdminRole, type AdminRoles, OWNER } from './admin-roles.ts';
 import { sha256 } from './bearer-secret.ts';
+import { findUser } from './find-users.ts';
 import { hashPassword } from './password.ts';
-import { findUser } from './users.ts';
 
 /** A user who may log in as an administrator (docs/identity.md "Administrators"). */
 export type AdminAccount = AdminRoles & {

@@ -22,11 +22,12 @@ import {
 } from './admin-accounts.ts';
 import { revokeAdminKeysBeyond, revokeAdminKeysOf } from './admin-keys.ts';
 import { type AdminRoles, OWNER, scopesOf } from './admin-roles.ts';
+import { findUser } from './find-users.ts';
 import { forgetFailures, keyOfUser } from './login-throttle.ts';
 import { hashPassword } from './password.ts';
 import { revokeAllSessions } from './sessions.ts';
 import { revokeAllUserTokens } from './user-tokens.ts';
-import { addUser, findUser } from './users.ts';
+import { addUser } from './users.ts';
 
 /**
  * Adds the first administrator. Of concurrent attempts exactly one succeeds.

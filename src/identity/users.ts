@@ -2,17 +2,16 @@ import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts'
 import { ServiceError } from '../base/errors.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { LOCKS, lockForTransaction } from '../db/locks.ts';
-import { findRow, findRows, loadRow } from '../db/rows.ts';
+import { loadRow } from '../db/rows.ts';
 import { tupleText } from '../graph/tuple.ts';
 import { holdGraph } from '../outbox/append.ts';
 import { listRelationships } from '../outbox/mirror.ts';
+import { endWithAccount } from './end-with-account.ts';
+import { findUser, type GlobalUser } from './find-users.ts';
 import { notifyIdentity, notifyUsers } from './identity-changes.ts';
 import { decideLinks, type Link, type LinkCandidate, type LinkedPerson, type Links } from './link-persons.ts';
 import type { UserAttributes } from './user-attributes.ts';
 import { removeImportedRoles } from './user-roles.ts';
-
-/** A person (docs/identity.md "Users"). */
-export type GlobalUser = UserAttributes & { id: number; createdAt: Date; updatedAt: Date };
 
 const NO_ATTRIBUTES: UserAttributes = {
   externalId: null,
@@ -46,10 +45,6 @@ export async function addUser(db: Queryable, attributes: Partial<UserAttributes>
   );
 }
 
-export async function findUser(db: Queryable, id: number): Promise<GlobalUser | undefined> {
-  return await findRow<GlobalUser>(db, 'SELECT * FROM global_users WHERE id = $1', [id]);
-}
-
 /**
  * The user of an account of the identity provider; an account seen for the first time becomes an ordinary user
  * (docs/identity.md "Login with an identity provider"). The provider's name and language are used only for a new user.
@@ -65,25 +60,6 @@ export async function findOrAddIdpUser(
        display_name = CASE WHEN global_users.display_name = '' THEN EXCLUDED.display_name ELSE global_users.display_name END
      RETURNING *`,
     [account.sub, account.name, account.locale],
-  );
-}
-
-/**
- * Lists users in descending order of ids.
- *
- * @param search part of the name, of the email that the university's data have or of the one an administrator logs in with; or
- *   a whole id: the university's, the account's, or ours as records of executions write it (`user:7`, `#7`); empty for all
- */
-export async function listUsers(db: Queryable, search: string, before: number, limit: number): Promise<GlobalUser[]> {
-  return await findRows<GlobalUser>(
-    db,
-    `SELECT * FROM global_users
-     WHERE id < $1 AND ($3 = '' OR strpos(lower(display_name), lower($3)) > 0 OR external_id = $3 OR idp_accounts_id = $3
-       OR $3 IN ('user:' || id, '#' || id)
-       OR external_id IN (SELECT p.external_id FROM persons p WHERE strpos(lower(p.email), lower($3)) > 0)
-       OR id IN (SELECT c.global_user_id FROM admin_credentials c WHERE strpos(lower(c.email), lower($3)) > 0))
-     ORDER BY id DESC LIMIT $2`,
-    [before, limit, search],
   );
 }
 
@@ -188,7 +164,7 @@ async function assertNothingByHand(client: Queryable, externalId: string | null)
 
 /**
  * Changes the given attributes. With another external id the user is another person: what the university's data gave the
- * former one goes, and what they give this one comes.
+ * former one goes, and what they give this one comes. With another account what was opened with the former one ends.
  *
  * @returns undefined if there is no such user
  * @throws ServiceError `conflict` if an id belongs to another user, or the old external id has manual relationships
@@ -225,7 +201,9 @@ export async function changeUser(
         before: userState(before),
         after: userState(user),
       });
-      await notifyIdentity(client, { what: 'user', id });
+      if (before.idpAccountsId !== null && before.idpAccountsId !== user.idpAccountsId)
+        await endWithAccount(client, id);
+      else await notifyIdentity(client, { what: 'user', id });
       return user;
     })
     .catch(taken);
@@ -312,18 +290,7 @@ export async function setStudies(
   await notifyUsers(client, ids);
 }
 
-/** The user with an id in the university's systems. */
-export async function findUserByExternalId(db: Queryable, externalId: string): Promise<GlobalUser | undefined> {
-  return await findRow<GlobalUser>(db, 'SELECT * FROM global_users WHERE external_id = $1', [externalId]);
-}
-
 /** Removes a user with sessions, tokens, roles and linked accounts. What else names the user is taken away before. */
 export async function eraseUser(client: Queryable, id: number): Promise<void> {
   await client.query('DELETE FROM global_users WHERE id = $1', [id]);
-}
-
-/** How many users there are. */
-export async function countUsers(db: Queryable): Promise<number> {
-  const { rows } = await db.query<{ users: number }>('SELECT count(*)::int AS users FROM global_users');
-  return rows[0]?.users ?? 0;
 }

@@ -2,10 +2,8 @@ import type { Queryable } from '../db/database.ts';
 import { findRows } from '../db/rows.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
 import { type Tuple, tupleKey } from '../graph/tuple.ts';
-import { unlinkAll } from '../identity/messenger-accounts.ts';
-import { revokeAllSessions } from '../identity/sessions.ts';
+import { endWithAccount } from '../identity/end-with-account.ts';
 import { setImportedRole } from '../identity/user-roles.ts';
-import { revokeAllUserTokens } from '../identity/user-tokens.ts';
 import { linkPersons, setStudies } from '../identity/users.ts';
 import { appendGraphChanges, type GraphChange } from '../outbox/append.ts';
 import type { Columns, Entity, GraphRule } from './entities.ts';
@@ -40,11 +38,7 @@ export async function settlePersons(
       formerIdpAccountsId: textOrNull(before?.idp_account_id),
     })),
   );
-  for (const id of relinked) {
-    await revokeAllSessions(client, Number(id));
-    await revokeAllUserTokens(client, Number(id));
-    await unlinkAll(client, Number(id));
-  }
+  for (const id of relinked) await endWithAccount(client, Number(id));
   await settlePositions(client, moved);
   return conflicts;
 }

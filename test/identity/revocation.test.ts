@@ -11,11 +11,12 @@ import {
 } from '../../src/identity/admin-appointments.ts';
 import { addAdminKey } from '../../src/identity/admin-keys.ts';
 import { IDENTITY_CHANGED } from '../../src/identity/identity-changes.ts';
+import { findAccountUser } from '../../src/identity/messenger-accounts.ts';
 import { type Credential, Principals } from '../../src/identity/principals.ts';
 import { addServiceKey } from '../../src/identity/service-keys.ts';
 import { addSession } from '../../src/identity/sessions.ts';
 import { addUserToken } from '../../src/identity/user-tokens.ts';
-import { addUser } from '../../src/identity/users.ts';
+import { addUser, changeUser } from '../../src/identity/users.ts';
 import { makeDatabase } from '../support/database.ts';
 
 const BY: Actor = { kind: 'setup', userId: null, name: 'test', requestId: 'r', address: '127.0.0.1' };
@@ -105,6 +106,29 @@ t.test('a credential that is revoked while it is verified is not remembered', as
   await other.query('ROLLBACK');
   t.ok(await verified, 'it was good when the database was asked');
   t.equal(principals.peek(c, Date.now()), undefined);
+});
+
+t.test('what was opened with an account that an administrator takes from a user ends', async t => {
+  const { principals } = makePrincipals(t);
+  const change = (id: number, wanted: Parameters<typeof changeUser>[2]) =>
+    changeUser(db, id, wanted, BY, () => Promise.resolve(new Set()));
+  const user = await addUser(db, { displayName: 'Ada', idpAccountsId: 'of a stranger' });
+  const opened = [(await session(user.id)).c, (await token(user.id)).c];
+  await db.query(
+    "INSERT INTO messenger_accounts (channel, account_id, chat_id, global_user_id) VALUES ('VK', '7', '7', $1)",
+    [user.id],
+  );
+  await change(user.id, { displayName: 'Ada L.', idpAccountsId: 'of a stranger' });
+  for (const c of opened) t.ok(await principals.verify(c, Date.now()), 'another name ends nothing');
+  t.match(await findAccountUser(db, 'VK', '7'), { userId: user.id });
+  await change(user.id, { idpAccountsId: 'ada' });
+  for (const c of opened) t.equal(await principals.verify(c, Date.now()), null, c.kind);
+  t.equal(await findAccountUser(db, 'VK', '7'), undefined);
+
+  const first = await addUser(db, { displayName: 'Bob' });
+  const { c } = await session(first.id);
+  await change(first.id, { idpAccountsId: 'bob' });
+  t.ok(await principals.verify(c, Date.now()), 'a first account ends nothing');
 });
 
 t.test('a revocation removes only what it concerns from the caches', async t => {

@@ -1,9 +1,10 @@
 import path from 'node:path';
 import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
+import { findUser } from '../../src/identity/find-users.ts';
 import { findAccountUser, linkAccount, makeLinkCode } from '../../src/identity/messenger-accounts.ts';
 import { addUserToken } from '../../src/identity/user-tokens.ts';
-import { addUser, findOrAddIdpUser, findUser } from '../../src/identity/users.ts';
+import { addUser, findOrAddIdpUser } from '../../src/identity/users.ts';
 import { Imports } from '../../src/university/imports.ts';
 import { startGraphStore } from '../support/graph.ts';
 import { ROOT_EMAIL, startWithRoot } from '../support/root-admin.ts';

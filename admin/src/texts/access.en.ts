@@ -5,6 +5,7 @@ export const accessTexts = {
     holders_one: '{{count}} person has it',
     holders_other: '{{count}} people have it',
     imported: 'imports give it',
+    malformed: 'A role is made of letters, digits and _ . : -, at most 100, without spaces.',
     toPeople: 'Give it to a person',
     unheld: 'No person has the role {{role}} yet',
     unheldAbout: 'Nothing gets in by it before a person has it. Roles are given at People.',
@@ -53,7 +54,8 @@ export const accessTexts = {
     externalId: 'University id',
     externalIdAbout: 'By this id the university’s data and the relationship graph know the person.',
     idp: 'Account at the identity provider',
-    idpAbout: 'The “sub” of the account. A login with it is this person.',
+    idpAbout:
+      'The “sub” of the account. A login with it is this person. Changing it ends their sessions, tokens and links to messengers.',
     language: 'Language',
     languages: { ru: 'Russian', en: 'English' },
     linked: 'Linked',

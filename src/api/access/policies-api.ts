@@ -10,7 +10,7 @@ import type { Database } from '../../db/database.ts';
 import type { Graph } from '../../graph/graph.ts';
 import type { GraphSchema } from '../../graph/graph-schema.ts';
 import { GraphError } from '../../graph/graph-store.ts';
-import { countUsers } from '../../identity/users.ts';
+import { countUsers } from '../../identity/find-users.ts';
 import type { PluginRegistry } from '../../plugins/registry.ts';
 import { listRecordedCallers, RECORDED_CALLS_MAX } from '../../records/recorded-callers.ts';
 import { resource } from '../contract/contract.ts';

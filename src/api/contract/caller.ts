@@ -12,8 +12,8 @@ import {
   rolesWith,
   scopesOf,
 } from '../../identity/admin-roles.ts';
+import { findUser } from '../../identity/find-users.ts';
 import type { Session } from '../../identity/sessions.ts';
-import { findUser } from '../../identity/users.ts';
 
 /** Who was let in. */
 export type Caller =

@@ -6,7 +6,7 @@ import { decideAccess, effectiveAccess } from '../../authz/trigger-access.ts';
 import { callerKey } from '../../base/caller-key.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { Database } from '../../db/database.ts';
-import { findUser, type GlobalUser } from '../../identity/users.ts';
+import { findUser, type GlobalUser } from '../../identity/find-users.ts';
 import type { InstalledPlugin, InstalledTrigger, PluginRegistry } from '../../plugins/registry.ts';
 import type { Quarantine } from '../../records/quarantine.ts';
 import type { Suspension } from '../../records/suspension.ts';
