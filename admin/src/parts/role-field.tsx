@@ -10,6 +10,9 @@ import { LinkButton } from './links.tsx';
 export const useRoles = () =>
   useQuery({ queryKey: ['roles'], queryFn: async () => answered(await api.GET('/api/admin/roles')) });
 
+/** As the service takes names of roles. */
+export const isRoleName = (role: string): boolean => /^[\p{L}\p{N}_.:-]{1,100}$/u.test(role);
+
 /** The policy that asks for a role; quotes in its name are escaped as in JSON, whose strings CEL takes. */
 export const policyOf = (role: string): string => `has_role(${JSON.stringify(role)})`;
 
@@ -37,7 +40,9 @@ export function RoleField(props: {
   const { t } = useTranslation();
   const roles = useRoles();
   const known = roles.data?.items ?? [];
-  const isUnknown = value.trim() !== '' && roles.data !== undefined && !known.some(r => r.role === value.trim());
+  const isWrong = value.trim() !== '' && !isRoleName(value.trim());
+  const isUnknown =
+    !isWrong && value.trim() !== '' && roles.data !== undefined && !known.some(r => r.role === value.trim());
   return (
     <div>
       <Autocomplete
@@ -61,7 +66,7 @@ export function RoleField(props: {
         }}
         value={value}
         onChange={onChange}
-        error={error}
+        error={error ?? (isWrong && t('roleField.malformed'))}
         required={isRequired}
         data-autofocus={isFocused || undefined}
       />

@@ -7,7 +7,7 @@ import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
 import { ApiProblem } from '../api/problem.ts';
 import { ProblemAlert, problemText } from '../parts/problem.tsx';
-import { RoleField } from '../parts/role-field.tsx';
+import { isRoleName, RoleField } from '../parts/role-field.tsx';
 import { useLeaveQuestion } from '../parts/use-leave-question.ts';
 import { currentLanguage } from '../texts/index.ts';
 
@@ -82,6 +82,8 @@ export function PersonForm(props: {
   });
   const saved = useLeaveQuestion(form.isDirty() || role !== (props.role ?? ''), t('common.leaveText'));
   const submit = form.onSubmit(async values => {
+    // The field says what is wrong; nothing is saved without it.
+    if (role.trim() !== '' && !isRoleName(role.trim())) return;
     setError(null);
     try {
       const user =

@@ -38,6 +38,8 @@ const NO_FILTER = Object.fromEntries(
 );
 const TABS = ['overview', 'access', 'executions', 'versions', 'pages', 'files', 'settings'] as const;
 type Tab = (typeof TABS)[number];
+/** Before a version is installed there is nothing else. */
+const TABS_OF_UPLOADED: readonly Tab[] = ['overview', 'versions'];
 
 /** A plugin as it was read, with the tag that a change of it goes out with. */
 export type ReadPlugin = { plugin: Schemas['Plugin']; tag: string };
@@ -57,65 +59,68 @@ export default function Plugin() {
   const { id = '' } = useParams({ strict: false });
   const [search, setSearch] = useSearchState();
   const read = usePlugin(id);
-  const tab: Tab = TABS.find(x => x === search.tab) ?? 'overview';
   return (
     <LoadedPage key={id} query={read} title={id} crumbs={<PluginCrumbs />}>
-      {({ plugin: p, tag }) => (
-        <Page
-          title={p.name ?? p.id}
-          crumbs={<PluginCrumbs />}
-          about={
-            <Group gap="xs" mt={4}>
-              <StateBadge kind={PLUGIN_STATE[p.state]} label={t(`plugins.state.${p.state}`)} />
-              <Text size="sm" ff="monospace">
-                {p.id}
-              </Text>
-              {p.version !== null && <Text size="sm">{t('review.version', { version: p.version })}</Text>}
-            </Group>
-          }
-          actions={<Actions plugin={p} tag={tag} />}
-        >
-          <Suspended plugin={p} />
-          <Tabs
-            value={tab}
-            onChange={to => setSearch({ ...NO_FILTER, tab: to === 'overview' ? undefined : (to ?? undefined) }, true)}
-            keepMounted={false}
+      {({ plugin: p, tag }) => {
+        const tabs = p.state === 'uploaded' ? TABS_OF_UPLOADED : TABS;
+        const tab = tabs.find(x => x === search.tab) ?? 'overview';
+        return (
+          <Page
+            title={p.name ?? p.id}
+            crumbs={<PluginCrumbs />}
+            about={
+              <Group gap="xs" mt={4}>
+                <StateBadge kind={PLUGIN_STATE[p.state]} label={t(`plugins.state.${p.state}`)} />
+                <Text size="sm" ff="monospace">
+                  {p.id}
+                </Text>
+                {p.version !== null && <Text size="sm">{t('review.version', { version: p.version })}</Text>}
+              </Group>
+            }
+            actions={<Actions plugin={p} tag={tag} />}
           >
-            <Tabs.List mb="md">
-              {TABS.map(x => (
-                <Tabs.Tab key={x} value={x}>
-                  {t(`plugin.tab.${x}`)}
-                </Tabs.Tab>
-              ))}
-            </Tabs.List>
-            <Suspense>
-              <Tabs.Panel value="overview">
-                <PluginOverview plugin={p} />
-              </Tabs.Panel>
-              <Tabs.Panel value="access">
-                <May need="access">
-                  <AccessMatrix plugin={p} />
-                </May>
-              </Tabs.Panel>
-              <Tabs.Panel value="executions">
-                <ExecutionList plugin={p.id} />
-              </Tabs.Panel>
-              <Tabs.Panel value="versions">
-                <Versions plugin={p} tag={tag} />
-              </Tabs.Panel>
-              <Tabs.Panel value="pages">
-                <PluginPages plugin={p} tag={tag} />
-              </Tabs.Panel>
-              <Tabs.Panel value="files">
-                <PluginFiles pluginId={p.id} />
-              </Tabs.Panel>
-              <Tabs.Panel value="settings">
-                <PluginConfig plugin={p} />
-              </Tabs.Panel>
-            </Suspense>
-          </Tabs>
-        </Page>
-      )}
+            <Suspended plugin={p} />
+            <Tabs
+              value={tab}
+              onChange={to => setSearch({ ...NO_FILTER, tab: to === 'overview' ? undefined : (to ?? undefined) }, true)}
+              keepMounted={false}
+            >
+              <Tabs.List mb="md">
+                {tabs.map(x => (
+                  <Tabs.Tab key={x} value={x}>
+                    {t(`plugin.tab.${x}`)}
+                  </Tabs.Tab>
+                ))}
+              </Tabs.List>
+              <Suspense>
+                <Tabs.Panel value="overview">
+                  <PluginOverview plugin={p} />
+                </Tabs.Panel>
+                <Tabs.Panel value="access">
+                  <May need="access">
+                    <AccessMatrix plugin={p} />
+                  </May>
+                </Tabs.Panel>
+                <Tabs.Panel value="executions">
+                  <ExecutionList plugin={p.id} />
+                </Tabs.Panel>
+                <Tabs.Panel value="versions">
+                  <Versions plugin={p} tag={tag} />
+                </Tabs.Panel>
+                <Tabs.Panel value="pages">
+                  <PluginPages plugin={p} tag={tag} />
+                </Tabs.Panel>
+                <Tabs.Panel value="files">
+                  <PluginFiles pluginId={p.id} />
+                </Tabs.Panel>
+                <Tabs.Panel value="settings">
+                  <PluginConfig plugin={p} />
+                </Tabs.Panel>
+              </Suspense>
+            </Tabs>
+          </Page>
+        );
+      }}
     </LoadedPage>
   );
 }

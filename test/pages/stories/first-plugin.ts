@@ -64,7 +64,11 @@ t.test('setup, upload, review, installation, first call, policy, rollback, logou
   await heading('What it asks for');
   await page.getByText('Keeps the entries of the guestbook').waitFor();
   await seen('review');
-  await page.reload();
+  await open('/admin/plugins/guestbook?tab=settings');
+  await page.getByRole('tab').first().waitFor();
+  const tabs = await page.getByRole('tab').allTextContents();
+  t.same(tabs, ['Overview', 'Versions'], 'what there is before it is installed');
+  await page.goBack();
   await heading('What it asks for');
   await page.getByRole('button', { name: 'Set it up', exact: true }).click();
   await page.getByRole('textbox', { name: 'moderator_key' }).fill('a key of the moderator');
