@@ -3,9 +3,9 @@ import { type HostArgument, type HostResult, hostError } from '../abi/host-resul
 import { messageOf as errorText } from '../base/errors.ts';
 import { parseWithBigints, textWithBigints } from '../base/exact-json.ts';
 import { LIMITS } from '../base/limits.ts';
-import { parseDescription } from '../files/file-kind.ts';
 import { badEvent } from '../host/events.ts';
-import { badKey, badTtl, badValue, isInt64, MODE, parseKeys } from '../host/kv-arguments.ts';
+import { assertNoBody, type Order, parseOrder } from '../host/http-order.ts';
+import { badKey, badTtl, badValue, isInt64, MODE, parseKeys, tooLargeTogether } from '../host/kv-arguments.ts';
 import {
   assertFits,
   assertMayReply,
@@ -14,6 +14,7 @@ import {
   parseStudentFilter,
 } from '../host/message-arguments.ts';
 import { Refusal } from '../host/refusal.ts';
+import { parseStoreOrder } from '../host/store-order.ts';
 import { callPermission } from '../plugins/manifest.ts';
 
 /** The host functions for tests of authors: what a plugin stores and sends is kept in memory, for the test to look at. */
@@ -109,6 +110,18 @@ class MemoryKv {
   }
 }
 
+/** Turns a refusal into the result of the call. */
+const guarded =
+  (call: Call): Call =>
+  (...given) => {
+    try {
+      return call(...given);
+    } catch (error) {
+      if (error instanceof Refusal) return hostError(error.code, error.message);
+      throw error;
+    }
+  };
+
 const KEY_VALUES: Record<string, Call> = {
   kv_get({ kv }, [key]) {
     const bad = badKey(text(key));
@@ -134,6 +147,8 @@ const KEY_VALUES: Record<string, Call> = {
     const keys = parseKeys(text(given));
     if (!Array.isArray(keys)) return keys;
     const { values } = kv;
+    const size = keys.reduce((sum, key) => sum + (values.get(key)?.length ?? 0), 0);
+    if (size > LIMITS.kvManyBytesMax) return tooLargeTogether(size);
     const encoded = (key: string): string | null => {
       const value = values.get(key);
       return value === undefined ? null : Buffer.from(value).toString('base64');
@@ -206,19 +221,17 @@ const FILES: Record<string, Call> = {
     const isEnd = from + chunk.length >= file.bytes.length;
     return { code: chunk.length | (isEnd ? END_OF_FILE : 0), data: chunk };
   },
-  file_store({ files }, [order, content]) {
-    const said: { name: string; mime_type: string; file_type: string; ttl_ms?: number } = JSON.parse(text(order));
-    try {
-      const { fileType, mimeType, name } = parseDescription(said);
-      const id = (files.size + 1).toString(16).padStart(32, '0');
-      const ends = said.ttl_ms === undefined ? {} : { ends: Date.now() + said.ttl_ms };
-      const file = { id, name, mime_type: mimeType, file_type: fileType, bytes: bytes(content), ...ends };
-      files.set(id, file);
-      return parks(refOf(file));
-    } catch (error) {
-      return hostError(HOST_ERROR.invalid, errorText(error));
-    }
-  },
+  file_store: guarded(({ files }, [order, content]) => {
+    const { description, ttlMs } = parseStoreOrder(text(order));
+    const id = (files.size + 1).toString(16).padStart(32, '0');
+    const file = {
+      ...{ id, name: description.name, mime_type: description.mimeType, file_type: description.fileType },
+      bytes: bytes(content),
+      ...(ttlMs === null ? {} : { ends: Date.now() + ttlMs }),
+    };
+    files.set(id, file);
+    return parks(refOf(file));
+  }),
 };
 
 /** Checks a message as the service does, and that the execution may read its files. @returns it as it was given */
@@ -234,18 +247,6 @@ function messageOf(host: MemoryHost, json: HostArgument | undefined, caller: Cal
   // Left out where there are none, by some kits.
   return typeof message === 'object' && message !== null ? { files: [], ...message } : message;
 }
-
-/** Turns a refusal into the result of the call. */
-const guarded =
-  (call: Call): Call =>
-  (...given) => {
-    try {
-      return call(...given);
-    } catch (error) {
-      if (error instanceof Refusal) return hostError(error.code, error.message);
-      throw error;
-    }
-  };
 
 const TALK: Record<string, Call> = {
   reply: guarded((host, [message], caller) => {
@@ -286,9 +287,15 @@ const lowerNames = (headers: Record<string, string>): Record<string, string> =>
 
 const OTHERS: Record<string, Call> = {
   async http_request({ outside, requests }, [order, body]) {
-    const asked: { method?: string; url: string; headers?: Record<string, string> } = JSON.parse(text(order));
-    const sent = lowerNames(asked.headers ?? {});
-    const request = { method: asked.method ?? 'GET', url: asked.url, headers: sent, body: bytes(body) };
+    let asked: Order;
+    try {
+      asked = parseOrder(text(order));
+      assertNoBody(asked, bytes(body));
+    } catch (error) {
+      if (error instanceof Refusal) return hostError(error.code, error.message);
+      throw error;
+    }
+    const request = { method: asked.method, url: asked.url.href, headers: asked.headers, body: bytes(body) };
     requests.push(request);
     if (outside.http === undefined)
       return hostError(HOST_ERROR.unavailable, `the test answers no requests: give testHost({ http: request => ... })`);
@@ -309,7 +316,9 @@ const OTHERS: Record<string, Call> = {
       );
     try {
       const given = parseWithBigints(Buffer.from(bytes(value)).toString() || 'null');
-      return parks(textWithBigints((await called(given)) ?? null));
+      const answer = await called(given);
+      // A function that gives no answer gives no bytes.
+      return parks(answer === undefined ? '' : textWithBigints(answer));
     } catch (error) {
       return hostError(HOST_ERROR.internal, errorText(error));
     }

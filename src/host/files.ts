@@ -1,15 +1,14 @@
-import { z } from 'zod';
 import { HOST_ERROR } from '../abi/host-functions.ts';
 import { type HostResult, hostError } from '../abi/host-result.ts';
 import { ServiceError } from '../base/errors.ts';
-import { fieldErrorsOf } from '../base/field-errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import { type FileAsker, mayRead } from '../files/file-access.ts';
-import { FILE_TYPES, parseDescription } from '../files/file-kind.ts';
 import { type FileRecord, fileRefJson } from '../files/file-records.ts';
 import type { FileReader } from '../files/file-storage.ts';
 import type { Files } from '../files/files.ts';
 import type { HostArguments, HostHandler, PermittedCall } from './host-functions.ts';
+import { Refusal } from './refusal.ts';
+import { parseStoreOrder } from './store-order.ts';
 
 /**
  * Files for plugins (permission `file`, docs/files.md "Who may read"). A file the execution may not read is "not
@@ -24,25 +23,13 @@ const OPEN_MAX = 16;
 /** A file an execution may read, with its reader while it is open. */
 type OpenFile = { record: FileRecord; reader: FileReader | null };
 
-const description = z.strictObject({
-  name: z.string(),
-  mime_type: z.string(),
-  file_type: z.string(),
-  ttl_ms: z.number().int().min(1).max(LIMITS.fileTtlMsMax).optional(),
-});
-
-/** The first mistake in a description, with the member it is in. */
-function firstMistake(error: z.ZodError): string {
-  const [first] = fieldErrorsOf(error);
-  return first === undefined ? 'it is not' : `${first.pointer || '/'} ${first.message}`;
-}
-
 const refJson = (f: FileRecord): string => JSON.stringify(fileRefJson(f));
 
 const textResult = (text: string): HostResult => ({ code: Buffer.byteLength(text), data: text });
 
 /** A refusal as a result for the plugin. */
 function refused(error: unknown): HostResult {
+  if (error instanceof Refusal) return hostError(error.code, error.message);
   if (!(error instanceof ServiceError)) throw error;
   if (error.code === 'validation_failed') return hostError(HOST_ERROR.invalid, error.message);
   if (error.code === 'quota_exceeded') return hostError(HOST_ERROR.tooLarge, error.message);
@@ -151,18 +138,9 @@ export function fileHandlers(
       }
     },
     async file_store(call, args) {
-      const given = parseJson(args.text(0));
-      const parsed = description.safeParse(given);
-      if (!parsed.success)
-        return hostError(
-          HOST_ERROR.invalid,
-          `the description must be JSON like {"name": "a.txt", "mime_type": "text/plain", "file_type": "${FILE_TYPES[1]}", "ttl_ms": 60000}: ${firstMistake(parsed.error)}`,
-        );
       try {
-        const { ttl_ms: ttlMs, ...said } = parsed.data;
-        return textResult(
-          refJson(await files.store(call.plugin.id, parseDescription(said), args.bytes(1), ttlMs ?? null)),
-        );
+        const { description, ttlMs } = parseStoreOrder(args.text(0));
+        return textResult(refJson(await files.store(call.plugin.id, description, args.bytes(1), ttlMs)));
       } catch (error) {
         return refused(error);
       }
@@ -184,12 +162,4 @@ export function fileHandlers(
       return { code: chunk.atEnd ? bytes.length | END_OF_FILE : bytes.length, handedOver: bytes };
     },
   };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -57,6 +57,13 @@ export function parseKeys(json: string): string[] | HostResult {
   return [...new Set(keys)];
 }
 
+/** The answer to `kv_get_many` where the values are too much for one call. */
+export const tooLargeTogether = (bytes: number): HostResult =>
+  hostError(
+    HOST_ERROR.tooLarge,
+    `the values have ${bytes} bytes together; at most ${LIMITS.kvManyBytesMax} are read in one call`,
+  );
+
 /** Whether a value is the decimal text of an int64. */
 export function isInt64(text: string): boolean {
   return /^-?[0-9]{1,19}$/.test(text) && BigInt.asIntN(64, BigInt(text)) === BigInt(text);

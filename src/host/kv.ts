@@ -4,7 +4,7 @@ import { CallTooLate } from '../base/gatherer.ts';
 import { LIMITS } from '../base/limits.ts';
 import { type Database, isUnavailable } from '../db/database.ts';
 import type { HostHandler } from './host-functions.ts';
-import { badKey, badTtl, badValue, isInt64, MODE, parseKeys } from './kv-arguments.ts';
+import { badKey, badTtl, badValue, isInt64, MODE, parseKeys, tooLargeTogether } from './kv-arguments.ts';
 import { makeKvReads } from './kv-reads.ts';
 import { makeKvWrites } from './kv-writes.ts';
 
@@ -113,11 +113,7 @@ function atomicHandlers(db: Database): Record<AtomicFunction, HostHandler> {
         values: [call.plugin.id, keys, LIMITS.kvManyBytesMax],
       });
       const bytes = Number(rows[0]?.bytes ?? 0);
-      if (bytes > LIMITS.kvManyBytesMax)
-        return hostError(
-          HOST_ERROR.tooLarge,
-          `the values have ${bytes} bytes together; at most ${LIMITS.kvManyBytesMax} are read in one call`,
-        );
+      if (bytes > LIMITS.kvManyBytesMax) return tooLargeTogether(bytes);
       const values = new Map(rows.map(r => [r.key, r.value]));
       // Writes the JSON member by member, because a JavaScript object would reorder numeric keys and treat `__proto__`
       // specially.

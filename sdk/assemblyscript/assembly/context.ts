@@ -84,7 +84,7 @@ export class PluginCall {
     return inputBody();
   }
   get Text(): string {
-    return String.UTF8.decode(this.Bytes);
+    return utf8Text(this.Bytes);
   }
   /** What the caller gave, as JSON; absent when it is none. */
   get Value(): Json {
@@ -146,14 +146,20 @@ export class Context {
     const m = message.toObj().finish();
     return refusal(abi.reply(m.pointer, m.length));
   }
-  /** Answers the plugin that calls. */
-  Output(value: JSONValue): void {
+  /** Answers the plugin that calls; the error text when the host refuses it. */
+  Output(value: JSONValue): string | null {
     const b = value.finish();
-    abi.output(b.pointer, b.length);
+    return this.answered(abi.output(b.pointer, b.length));
   }
-  /** Answers the plugin that calls with bytes. */
-  OutputBytes(bytes: ArrayBuffer): void {
-    abi.output(pointer(bytes), bytes.byteLength);
+  /** The same with bytes. */
+  OutputBytes(bytes: ArrayBuffer): string | null {
+    return this.answered(abi.output(pointer(bytes), bytes.byteLength));
+  }
+  /** A function whose answer was refused has failed: its caller must not take an empty one for it. */
+  private answered(result: i32): string | null {
+    const why = refusal(result);
+    if (why !== null) this.Fail(why);
+    return why;
   }
   /** A line of the execution record. */
   Log(text: string): void {
@@ -198,7 +204,7 @@ export class Context {
   KVGet(key: string): Result<string | null> {
     const bytes = readKey(key);
     const value = bytes.value;
-    return new Result<string | null>(value === null ? null : String.UTF8.decode(value), bytes.error);
+    return new Result<string | null>(value === null ? null : utf8Text(value), bytes.error);
   }
   /** The same with bytes. */
   KVGetBytes(key: string): Result<ArrayBuffer | null> {

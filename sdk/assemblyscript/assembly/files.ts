@@ -88,7 +88,7 @@ export function readWhole(fileID: string): Result<ArrayBuffer> {
 
 export function storeFile(name: string, mimeType: string, fileType: string, data: ArrayBuffer, ttlMs: i64): Result<FileRef | null> {
   const said = obj().str("name", name).str("mime_type", mimeType).str("file_type", fileType);
-  if (ttlMs > 0) said.num("ttl_ms", ttlMs);
+  if (ttlMs != 0) said.num("ttl_ms", ttlMs);
   const json = said.finish();
   const n = abi.file_store(json.pointer, json.length, pointer(data), data.byteLength);
   if (n < 0) return new Result<FileRef | null>(null, errorOf(n));

@@ -1,7 +1,7 @@
 // JSON without a tree. A value is a place in UTF-8 text; members are looked up by scanning, which for the small documents
 // of events is faster than building objects. Text of unknown origin is checked once, by `Json.parse`; what is not JSON
 // reads as null. The writer appends UTF-8 to one growing buffer.
-import { utf8 } from "./text";
+import { utf8, utf8TextAt } from "./text";
 
 const QUOTE: u8 = 34;
 const BACKSLASH: u8 = 92;
@@ -178,8 +178,8 @@ function sameText(at: usize, to: usize, key: string): bool {
 
 /** Text of the JSON string between its quotes. */
 function textOf(from: usize, to: usize): string {
-  for (let p = from + 1; p < to - 1; p++) if (load<u8>(p) == BACKSLASH) return unescape(String.UTF8.decodeUnsafe(from + 1, to - from - 2));
-  return String.UTF8.decodeUnsafe(from + 1, to - from - 2);
+  for (let p = from + 1; p < to - 1; p++) if (load<u8>(p) == BACKSLASH) return unescape(utf8TextAt(from + 1, <i32>(to - from - 2)));
+  return utf8TextAt(from + 1, <i32>(to - from - 2));
 }
 
 const MEMBER_BYTES = 16;

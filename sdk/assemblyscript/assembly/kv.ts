@@ -2,15 +2,20 @@ import * as abi from "./plugin_host";
 import { decodeBase64 } from "./base64";
 import { Json, strings } from "./json";
 import { errorOf, NOT_FOUND, parked, parkedBody, refusal, Result } from "./result";
-import { pointer, utf8 } from "./text";
+import { pointer, utf8, utf8Text } from "./text";
 
 const IF_ABSENT = 0;
 const IF_EQUAL = 1;
 
 /** What became of a conditional write. */
 export class KVUpdate {
-  /** `present`: the value that stood in the way of a write that was not made; null when the key is absent. */
-  constructor(public written: bool, public present: string | null) {}
+  /** `presentBytes`: the value that stood in the way of a write that was not made; null when the key is absent. */
+  constructor(public written: bool, public presentBytes: ArrayBuffer | null = null) {}
+  /** The same as text. */
+  get present(): string | null {
+    const bytes = this.presentBytes;
+    return bytes === null ? null : utf8Text(bytes);
+  }
 }
 
 /** Keys in order, and the place to go on from; null at the end. */
@@ -49,11 +54,11 @@ export function updateKey(key: string, expected: ArrayBuffer | null, value: Arra
   const e = expected === null ? new ArrayBuffer(0) : expected!;
   const mode = expected === null ? IF_ABSENT : IF_EQUAL;
   const n = abi.kv_update(pointer(k), k.byteLength, mode, pointer(e), e.byteLength, pointer(value), value.byteLength, ttlSeconds);
-  if (n < 0) return new Result<KVUpdate>(new KVUpdate(false, null), errorOf(n));
-  if (n == 1) return new Result<KVUpdate>(new KVUpdate(true, null));
+  if (n < 0) return new Result<KVUpdate>(new KVUpdate(false), errorOf(n));
+  if (n == 1) return new Result<KVUpdate>(new KVUpdate(true));
   // One byte says whether there is a value: an empty one is not an absent one.
-  if (load<u8>(pointer(parked(1))) == 0) return new Result<KVUpdate>(new KVUpdate(false, null));
-  return new Result<KVUpdate>(new KVUpdate(false, String.UTF8.decode(parkedBody())));
+  if (load<u8>(pointer(parked(1))) == 0) return new Result<KVUpdate>(new KVUpdate(false));
+  return new Result<KVUpdate>(new KVUpdate(false, parkedBody()));
 }
 
 /** Values of several keys, in the order of the keys; null in the place of an absent one. */
@@ -66,7 +71,7 @@ export function readKeys(keys: string[]): Result<Array<string | null>> {
   for (let i = 0; i < keys.length; i++) {
     const value = values.get(keys[i]);
     const bytes: ArrayBuffer | null = value.isNull ? null : decodeBase64(value.from + 1, value.to - 1);
-    out[i] = bytes === null ? null : String.UTF8.decode(bytes);
+    out[i] = bytes === null ? null : utf8Text(bytes);
   }
   return new Result<Array<string | null>>(out);
 }

@@ -52,10 +52,12 @@ export function args(): Args {
   return new Args();
 }
 
+const QUOTE: u8 = 34;
+
 /** One row; columns by their place or name. */
 export class Row {
   private cells: Json[];
-  constructor(row: Json, private columns: string[]) {
+  constructor(row: Json, private columns: string[], private types: string[]) {
     this.cells = row.items();
   }
   private cell(k: i32): Json {
@@ -75,9 +77,10 @@ export class Row {
     const c = this.cell(k);
     return c.text.length == 0 && !c.isNull && c.toString() != '""' ? c.toString() : c.text;
   }
-  /** An integer, exact over all 64 bits. */
+  /** An integer, exact over all 64 bits; also of a `numeric` without a fraction, which `sum` of integers is. */
   num(k: i32): i64 {
-    return this.cell(k).integer;
+    const c = this.cell(k);
+    return load<u8>(c.from) == QUOTE ? I64.parseInt(c.text) : c.integer;
   }
   float(k: i32): f64 {
     return F64.parseFloat(this.cell(k).text);
@@ -85,9 +88,10 @@ export class Row {
   bool(k: i32): bool {
     return this.cell(k).flag;
   }
-  /** Of a column of type `bytea`; empty for null. */
+  /** Of a column of type `bytea`, and the text of others; empty for null. */
   bytes(k: i32): ArrayBuffer {
     const c = this.cell(k);
+    if (this.types[k] != "bytea" && !c.isNull) return utf8(this.str(k));
     const b: ArrayBuffer | null = c.isNull ? null : decodeBase64(c.from + 1, c.to - 1);
     return b === null ? new ArrayBuffer(0) : b!;
   }
@@ -110,6 +114,7 @@ function answer(n: i32): Json {
 /** What a statement gave; rows beyond the first page are fetched as they are asked for. */
 export class Rows {
   readonly columns: string[] = [];
+  private types: string[] = [];
   private page: Json[] = [];
   private at: i32 = 0;
   private cursor: i32 = 0;
@@ -119,7 +124,10 @@ export class Rows {
     this.error = error;
     if (first !== null) {
       const columns = first.get("columns").items();
-      for (let k = 0; k < columns.length; k++) this.columns.push(columns[k].str("name"));
+      for (let k = 0; k < columns.length; k++) {
+        this.columns.push(columns[k].str("name"));
+        this.types.push(columns[k].str("type"));
+      }
       this.take(first);
     }
   }
@@ -142,7 +150,7 @@ export class Rows {
       }
       this.take(answer(n));
     }
-    return this.at < this.page.length ? new Row(this.page[this.at++], this.columns) : null;
+    return this.at < this.page.length ? new Row(this.page[this.at++], this.columns, this.types) : null;
   }
   /** Gives the connection back to other statements before the last row. */
   close(): void {

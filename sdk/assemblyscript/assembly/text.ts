@@ -5,8 +5,11 @@ export function utf8(text: string): ArrayBuffer {
 
 /** Text of UTF-8; each byte that is part of none becomes U+FFFD. */
 export function utf8Text(bytes: ArrayBuffer): string {
-  const at = pointer(bytes);
-  const end = bytes.byteLength;
+  return utf8TextAt(pointer(bytes), bytes.byteLength);
+}
+
+/** The same of bytes at an address. */
+export function utf8TextAt(at: usize, end: i32): string {
   let text = "";
   let from = 0;
   for (let i = 0; i < end; ) {

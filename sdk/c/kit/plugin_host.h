@@ -211,7 +211,7 @@ ph_value *ph_int(int64_t value);
 ph_value *ph_double(double value);
 /** A number by its digits, which arrive as written. */
 ph_value *ph_number(ph_text digits);
-/** A string; null for an absent text. */
+/** A string, with a copy of the text; null for an absent one. */
 ph_value *ph_string(ph_text text);
 /** Bytes: a string in base64 in JSON, `bytea` as an argument of a statement. */
 ph_value *ph_bytes_value(ph_text bytes);
@@ -1173,7 +1173,9 @@ PH__WEAK ph_value *ph_double(double number) {
 
 PH__WEAK ph_value *ph_number(ph_text digits) { return ph__text_value(PH_NUMBER, digits); }
 
-PH__WEAK ph_value *ph_string(ph_text text) { return ph_is_absent(text) ? ph_null() : ph__text_value(PH_STRING, text); }
+PH__WEAK ph_value *ph_string(ph_text text) {
+  return ph_is_absent(text) ? ph_null() : ph__text_value(PH_STRING, ph__copy(text.data, text.length));
+}
 
 PH__WEAK ph_value *ph_bytes_value(ph_text bytes) { return ph__text_value(PH_BYTES, bytes); }
 
@@ -2005,8 +2007,11 @@ PH__WEAK const ph_value *ph_sql_value(const ph_rows *rows, size_t column) { retu
 PH__WEAK ph_text ph_sql_text(const ph_rows *rows, size_t column) { return ph_as_text(ph_item(rows->row, column)); }
 
 PH__WEAK int64_t ph_sql_int(const ph_rows *rows, size_t column) {
+  const ph_value *value = ph_item(rows->row, column);
   int64_t number = 0;
-  ph_as_int(ph_item(rows->row, column), &number);
+  /* The digits of a numeric, which sum(bigint) is, come as a string. */
+  if (ph_kind_of(value) == PH_STRING) ph_to_int(value->text, &number);
+  else ph_as_int(value, &number);
   return number;
 }
 
@@ -2052,7 +2057,8 @@ PH__WEAK ph_text ph_answer_header(const ph_http_answer *answer, ph_text name) {
 
 /* ----- files ----- */
 
-enum { PH__PART_MAX = 1 << 20, PH__FILE_END = 1 << 30 };
+/* The memory of an execution holds several copies of a file that is read whole. */
+enum { PH__PART_MAX = 1 << 20, PH__WHOLE_MAX = 64 << 20, PH__FILE_END = 1 << 30 };
 
 static ph_code ph__parked_file(int32_t length, ph_file *file) {
   const ph_value *value;
@@ -2086,6 +2092,9 @@ PH__WEAK ph_code ph_file_read(ph_text id, int64_t offset, size_t most, ph_text *
 PH__WEAK ph_code ph_file_read_all(ph_text id, ph_text *content) {
   ph_file file;
   PH__TRY(ph_file_meta(id, &file));
+  if (file.size > PH__WHOLE_MAX)
+    return ph__note(PH_TOO_LARGE, ph_format("the file has %lld bytes, more than 64 MiB: read it in parts with ph_file_read",
+                                            (long long)file.size));
   char *data = ph__room((size_t)file.size);
   size_t at = 0;
   for (bool is_end = false; !is_end && at < (size_t)file.size;) {
@@ -2114,7 +2123,7 @@ PH__WEAK ph_code ph_file_store_with_ttl(ph_text name, ph_text mime_type, ph_text
   ph_value *order = ph_set(ph__value(PH_OBJECT), PH__T("name"), ph_string(name));
   ph_set(order, PH__T("mime_type"), ph_string(mime_type));
   ph_set(order, PH__T("file_type"), ph_string(file_type));
-  if (ttl_ms > 0) ph_set(order, PH__T("ttl_ms"), ph_int(ttl_ms));
+  if (ttl_ms != 0) ph_set(order, PH__T("ttl_ms"), ph_int(ttl_ms));
   const ph_text written = ph_json_text(order);
   return ph__parked_file(ph__host_file_store(PH__PASS(written), PH__PASS(content)), file);
 }
@@ -2203,6 +2212,11 @@ PH__WEAK ph_code ph_call_plugin_raw(ph_text target, ph_text function, ph_text by
 PH__WEAK ph_code ph_call_plugin(ph_text target, ph_text function, const ph_value *value, const ph_value **answer) {
   ph_text text;
   PH__TRY(ph_call_plugin_raw(target, function, ph_json_text(value), &text));
+  /* A function may give no answer. */
+  if (text.length == 0) {
+    *answer = ph_null();
+    return PH_OK;
+  }
   return ph__parse((char *)text.data, text.length, answer);
 }
 

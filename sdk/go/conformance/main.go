@@ -179,7 +179,7 @@ func outside(ctx *pluginhost.Context, name string, g given) (any, error) {
 	case "notify_chat":
 		return nil, ctx.NotifyChat(g.str(0), pluginhost.NewMessage(g.str(1)))
 	case "notify_students":
-		return ctx.NotifyStudents(pluginhost.StudentFilter{Groups: []string{g.str(0)}}, pluginhost.NewMessage(g.str(1)))
+		return ctx.NotifyStudents(pluginhost.Students().Groups(g.str(0)), pluginhost.NewMessage(g.str(1)))
 	case "publish":
 		return nil, ctx.PublishEvent(g.str(0), g[1])
 	case "call":

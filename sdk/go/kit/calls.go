@@ -151,17 +151,53 @@ func (c *Context) NotifyChat(chatID string, message *Message) error {
 	return check(hostNotifyChat(p, pn, m, n))
 }
 
-// StudentFilter says which students a message is for; what is not named does not matter.
-type StudentFilter struct {
-	All             bool     `json:"all,omitempty"`
-	Streams         []string `json:"streams,omitempty"`
-	Groups          []string `json:"groups,omitempty"`
-	Subgroups       []string `json:"subgroups,omitempty"`
-	NationalityType []string `json:"nationality_type,omitempty"`
-	FundingType     []string `json:"funding_type,omitempty"`
-	EducationForm   []string `json:"education_form,omitempty"`
-	Locale          []string `json:"locale,omitempty"`
-	PrimaryChannel  []string `json:"primary_channel,omitempty"`
+// StudentFilter says which students a message is for; made by Students. What is not named does not matter; a list
+// that is named and empty fits no student.
+type StudentFilter struct{ order map[string]any }
+
+// Students begins a filter: pluginhost.Students().Groups("21-1").Where("locale", "ru").
+func Students() StudentFilter {
+	return StudentFilter{}
+}
+
+func (f StudentFilter) with(name string, value any) StudentFilter {
+	order := map[string]any{name: value}
+	for other, already := range f.order {
+		if other != name {
+			order[other] = already
+		}
+	}
+	return StudentFilter{order}
+}
+
+func (f StudentFilter) list(name string, values []string) StudentFilter {
+	return f.with(name, append([]string{}, values...))
+}
+
+// Streams asks for those of one of these streams, by their external ids.
+func (f StudentFilter) Streams(ids ...string) StudentFilter { return f.list("streams", ids) }
+
+// Groups asks for those of one of these study groups.
+func (f StudentFilter) Groups(ids ...string) StudentFilter { return f.list("groups", ids) }
+
+// Subgroups asks for those of one of these subgroups.
+func (f StudentFilter) Subgroups(ids ...string) StudentFilter { return f.list("subgroups", ids) }
+
+// Where asks for those who have one of the values of nationality_type, funding_type, education_form, locale or
+// primary_channel.
+func (f StudentFilter) Where(attribute string, values ...string) StudentFilter {
+	return f.list(attribute, values)
+}
+
+// All means every student.
+func (f StudentFilter) All() StudentFilter { return f.with("all", true) }
+
+// MarshalJSON is how the host reads the filter.
+func (f StudentFilter) MarshalJSON() ([]byte, error) {
+	if f.order == nil {
+		return []byte("{}"), nil
+	}
+	return json.Marshal(f.order)
 }
 
 // Queued is how many messages were queued, and how many students cannot be reached.
@@ -221,7 +257,15 @@ func (c *Context) CallPluginInto(target, name string, value, into any) error {
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal(answer, into)
+	return json.Unmarshal(orNull(answer), into)
+}
+
+// orNull reads the answer of a function that gave none as null.
+func orNull(answer []byte) []byte {
+	if len(answer) == 0 {
+		return []byte("null")
+	}
+	return answer
 }
 
 // CallPlugin calls a function of another plugin with a value and gives its answer. Numbers are json.Number, so that
@@ -236,7 +280,7 @@ func (c *Context) CallPlugin(target, name string, value any) (any, error) {
 		return nil, err
 	}
 	var answer any
-	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder := json.NewDecoder(bytes.NewReader(orNull(raw)))
 	decoder.UseNumber()
 	err = decoder.Decode(&answer)
 	return answer, err
@@ -257,6 +301,8 @@ type FileRef struct {
 const (
 	chunkMax  = 1 << 20
 	endOfFile = 1 << 30
+	// wholeMax is because the memory of an execution holds several copies of a file that is read whole.
+	wholeMax = 64 << 20
 )
 
 // FileMeta gives what the host knows of a file.
@@ -292,6 +338,9 @@ func (c *Context) FileReadAll(fileID string) ([]byte, error) {
 	ref, err := c.FileMeta(fileID)
 	if err != nil {
 		return nil, err
+	}
+	if ref.Size > wholeMax {
+		return nil, &HostError{Code: CodeTooLarge, Message: fmt.Sprintf("the file has %d bytes, more than 64 MiB: read it in parts with FileRead", ref.Size)}
 	}
 	content := make([]byte, ref.Size)
 	for at := 0; ; {

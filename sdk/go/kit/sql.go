@@ -162,7 +162,7 @@ func (r *Rows) Close() {
 	r.page = page{}
 }
 
-// Scan reads the values of the row: into pointers of Go types, []byte for bytea, any (numbers are json.Number then).
+// Scan reads the values of the row: into pointers of Go types, []byte for bytea and for the text of others, any (numbers are json.Number then).
 // NULL needs a pointer to a pointer, as &name with name *string.
 func (r *Rows) Scan(into ...any) error {
 	if r.at < 0 || r.at >= len(r.page.Rows) {
@@ -173,7 +173,7 @@ func (r *Rows) Scan(into ...any) error {
 		return fmt.Errorf("the row has %d columns, and %d values are wanted", len(row), len(into))
 	}
 	for k, target := range into {
-		if err := scanValue(row[k], target); err != nil {
+		if err := scanValue(row[k], r.types[k], target); err != nil {
 			return fmt.Errorf("column %s (%s): %w", r.Columns[k], r.types[k], err)
 		}
 	}
@@ -182,7 +182,7 @@ func (r *Rows) Scan(into ...any) error {
 
 // scanValue decodes one value. JSON leaves a Go value as it is for null, and rounds numbers of any: both would give
 // another value than the row has.
-func scanValue(value json.RawMessage, target any) error {
+func scanValue(value json.RawMessage, column string, target any) error {
 	into := reflect.ValueOf(target)
 	if into.Kind() != reflect.Pointer || into.IsNil() {
 		return fmt.Errorf("a pointer is wanted, not %T", target)
@@ -197,9 +197,22 @@ func scanValue(value json.RawMessage, target any) error {
 	}
 	// What a variable holds from the row before is neither changed nor mixed with this one.
 	into.Elem().SetZero()
+	if content, ok := target.(*[]byte); ok && column != "bytea" && string(value) != "null" {
+		*content = bytesOf(value)
+		return nil
+	}
 	decoder := json.NewDecoder(bytes.NewReader(value))
 	decoder.UseNumber()
 	return decoder.Decode(target)
+}
+
+// bytesOf gives the text of a value that is no bytea.
+func bytesOf(value json.RawMessage) []byte {
+	var content string
+	if json.Unmarshal(value, &content) == nil {
+		return []byte(content)
+	}
+	return append([]byte{}, value...)
 }
 
 // Row gives the values of the row by the names of their columns; numbers are json.Number.

@@ -2,7 +2,7 @@ import { authOf, type HostEvent, type HTTPAuthInfo, inputBytes, inputText } from
 import { exactJSON } from './exact-json.ts';
 import type { FileChunk, FileRef, FileType } from './files.ts';
 import * as files from './files.ts';
-import { checked, NOT_FOUND, parked, toJSON } from './host.ts';
+import { checked, contentOf, int64, NOT_FOUND, parked, parkedText, toJSON } from './host.ts';
 import * as raw from './host-functions.js';
 import { type HTTPOrder, type HTTPResponse, sendRequest } from './http.ts';
 import * as kv from './kv.ts';
@@ -130,9 +130,16 @@ export class Context {
   JSON(status: number, value: JSONValue): void {
     checked(raw.respond(status, JSON_HEADERS, toJSON(value)));
   }
-  /** Answers with any status, headers and body. The host drops headers that act beyond the answer. */
-  SetHTTPResponse(status: number, headers: Record<string, string>, body: string | Uint8Array = ''): void {
-    checked(raw.respond(status, toJSON(headers), body));
+  /**
+   * Answers with any status, headers and body; a list gives a header several times, as `Set-Cookie`. The host drops
+   * headers that act beyond the answer.
+   */
+  SetHTTPResponse(
+    status: number,
+    headers: Record<string, string | readonly string[]>,
+    body: string | Uint8Array = '',
+  ): void {
+    checked(raw.respond(status, toJSON(headers), contentOf('a body', body)));
   }
   /** Answers a command with a message; may be called 20 times. */
   Reply(message: Message): void {
@@ -144,7 +151,7 @@ export class Context {
   }
   /** Answers a call of another plugin with bytes. */
   OutputBytes(bytes: string | Uint8Array): void {
-    checked(raw.output(bytes));
+    checked(raw.output(contentOf('an answer', bytes)));
   }
   /** A line of the execution record. */
   Log(text: string): void {
@@ -187,7 +194,7 @@ export class Context {
     return kv.update(key, null, value, ttlSeconds);
   }
   /** Writes only if the value is `expected`: to change what was read before. */
-  KVCompareAndSet(key: string, expected: string, value: string | Uint8Array, ttlSeconds = 0): kv.KVUpdate {
+  KVCompareAndSet(key: string, expected: string | Uint8Array, value: string | Uint8Array, ttlSeconds = 0): kv.KVUpdate {
     return kv.update(key, expected, value, ttlSeconds);
   }
   /** Adds to a whole number, an absent one counts as 0. @returns the sum */
@@ -229,7 +236,7 @@ export class Context {
 
   /** Writes to a user, on the user's primary channel. */
   NotifyUser(userID: number | bigint, message: Message): void {
-    checked(raw.notify_user(BigInt(userID), toJSON(message)));
+    checked(raw.notify_user(int64('the id of a user', userID), toJSON(message)));
   }
   /** Writes to a chat that has written before. */
   NotifyChat(chatID: string, message: Message): void {
@@ -249,9 +256,10 @@ export class Context {
 
   // ---------- other plugins: the requirement PluginDep ----------
 
-  /** Calls a function of another plugin with a value. @returns what it answered, as JSON */
+  /** Calls a function of another plugin with a value. @returns what it answered, as JSON; null when it gave no answer */
   CallPlugin(target: string, name: string, value: JSONValue = null): JSONValue {
-    return parked(raw.plugin_call(target, name, toJSON(value)));
+    const answer = parkedText(raw.plugin_call(target, name, toJSON(value)));
+    return answer === '' ? null : exactJSON(answer);
   }
   /** The same, with a function that makes what is wanted from the answer. */
   CallPluginInto<T>(target: string, name: string, value: JSONValue, into: (answer: JSONValue) => T): T {
@@ -259,7 +267,7 @@ export class Context {
   }
   /** The same with bytes in both directions. */
   CallPluginRaw(target: string, name: string, bytes: string | Uint8Array): Uint8Array {
-    return raw.result_bytes(checked(raw.plugin_call(target, name, bytes)));
+    return raw.result_bytes(checked(raw.plugin_call(target, name, contentOf('what is sent', bytes))));
   }
 
   // ---------- files: the requirement File ----------

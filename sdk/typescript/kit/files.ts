@@ -1,4 +1,4 @@
-import { assertKind, checked, parked, parkedText, timeToLive, toJSON } from './host.ts';
+import { assertKind, checked, contentOf, HostError, int64, parked, parkedText, timeToLive, toJSON } from './host.ts';
 import * as raw from './host-functions.js';
 
 /** Kinds of files. */
@@ -12,6 +12,8 @@ export type FileChunk = { bytes: Uint8Array; eof: boolean };
 
 /** Bytes one read of a file gives at most (docs/limits.md). */
 const CHUNK_MAX = 1024 * 1024;
+/** The memory of an execution holds several copies of a file that is read whole. */
+const WHOLE_MAX = 64 * 1024 * 1024;
 /** Set in the result of `file_read_into` for the last chunk. */
 const END_OF_FILE = 1 << 30;
 
@@ -40,7 +42,7 @@ export function fileMeta(id: string): FileRef {
 
 /** Reads into a buffer. @returns how many bytes, and whether the file ends there */
 function readInto(id: string, offset: number, buffer: Uint8Array): { length: number; eof: boolean } {
-  const result = checked(raw.file_read_into(id, BigInt(offset), buffer));
+  const result = checked(raw.file_read_into(id, int64('an offset', offset), buffer));
   return { length: result & ~END_OF_FILE, eof: (result & END_OF_FILE) !== 0 };
 }
 
@@ -52,7 +54,10 @@ export function fileRead(id: string, offset: number, maxBytes: number): FileChun
 }
 
 export function fileReadAll(id: string): Uint8Array {
-  const content = new Uint8Array(fileMeta(id).Size);
+  const { Size } = fileMeta(id);
+  if (Size > WHOLE_MAX)
+    throw new HostError('too_large', `the file has ${Size} bytes, more than 64 MiB: read it in parts with FileRead`);
+  const content = new Uint8Array(Size);
   for (let at = 0; ; ) {
     const { eof, length } = readInto(id, at, content.subarray(at, at + CHUNK_MAX));
     at += length;
@@ -71,5 +76,5 @@ export function fileStore(
 ): FileRef {
   const ttl_ms = timeToLive(ttlMs, Number.MAX_SAFE_INTEGER);
   const order = { name, mime_type: mimeType, file_type: fileType, ...(ttl_ms > 0 ? { ttl_ms } : {}) };
-  return fileRefOf(parked(raw.file_store(toJSON(order), data)));
+  return fileRefOf(parked(raw.file_store(toJSON(order), contentOf('the content of a file', data))));
 }

@@ -76,5 +76,32 @@ export function assertKind(what: string, value: unknown, kind: 'string' | 'numbe
     throw new TypeError(`${what} must be a ${kind}, not ${value === null ? 'null' : typeof value}`);
 }
 
+/** The bytes of a buffer of any kind; null for what is none. */
+export function bytesOf(value: unknown): Uint8Array | null {
+  if (value instanceof Uint8Array) return value;
+  if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+  return value instanceof ArrayBuffer ? new Uint8Array(value) : null;
+}
+
+/**
+ * Content as the host takes it: text, or the bytes of any buffer. What else is passed would arrive empty.
+ *
+ * @throws TypeError for what is neither
+ */
+export function contentOf(what: string, value: unknown): string | Uint8Array {
+  const content = typeof value === 'string' ? value : bytesOf(value);
+  if (content !== null) return content;
+  throw new TypeError(
+    `${what} must be a string or a Uint8Array, not ${value === null ? 'null' : typeof value}; JSON.stringify makes text`,
+  );
+}
+
+/** A whole number as the host takes it, in 64 bits. @throws RangeError for a fraction, and beyond them */
+export function int64(what: string, value: number | bigint): bigint {
+  const whole = BigInt(value);
+  if (BigInt.asIntN(64, whole) !== whole) throw new RangeError(`${what} must fit 64 bits: ${whole} does not`);
+  return whole;
+}
+
 /** JSON as the host takes it. A `bigint` is written with all its digits. */
 export const toJSON = (value: unknown): string => JSON.stringify(value ?? null);

@@ -1,5 +1,5 @@
 import { exactJSON } from './exact-json.ts';
-import { parked, toJSON } from './host.ts';
+import { contentOf, parked, toJSON } from './host.ts';
 import * as raw from './host-functions.js';
 
 /** A request to another host. */
@@ -47,6 +47,8 @@ export function sendRequest({ Body = '', Headers = {}, Method = 'GET', TimeoutMs
     headers: Headers,
     ...(TimeoutMs === undefined ? {} : { timeout_ms: TimeoutMs }),
   };
-  const head = parked<ConstructorParameters<typeof HTTPResponse>[0]>(raw.http_request(toJSON(order), Body));
+  const head = parked<ConstructorParameters<typeof HTTPResponse>[0]>(
+    raw.http_request(toJSON(order), contentOf('a body', Body)),
+  );
   return new HTTPResponse(head, raw.body_bytes());
 }

@@ -1,8 +1,11 @@
-import { assertKind, checked, NOT_FOUND, parked, parkedText, timeToLive, toJSON } from './host.ts';
+import { assertKind, checked, contentOf, int64, NOT_FOUND, parked, parkedText, timeToLive, toJSON } from './host.ts';
 import * as raw from './host-functions.js';
 
-/** What became of a conditional write; `present` is the value that stood in its way, null when the key is absent. */
-export type KVUpdate = { written: true } | { written: false; present: string | null };
+/**
+ * What became of a conditional write; `present` is the value that stood in its way, null when the key is absent, and
+ * `presentBytes` the same for a value that is no text.
+ */
+export type KVUpdate = { written: true } | { written: false; present: string | null; presentBytes: Uint8Array | null };
 
 /** Keys in order, and the key to go on after; null at the end. */
 export type KeyPage = { keys: string[]; next: string | null };
@@ -27,18 +30,9 @@ export function getBytes(key: string): Uint8Array | null {
   return length === null ? null : raw.result_bytes(length);
 }
 
-/** Values are text or bytes: what else is passed would be stored as "[object Object]" and its like. */
-function assertValue(value: unknown): void {
-  if (typeof value !== 'string' && !(value instanceof Uint8Array))
-    throw new TypeError(
-      `a value must be a string or a Uint8Array, not ${value === null ? 'null' : typeof value}; JSON.stringify makes text`,
-    );
-}
-
 export function set(key: string, value: string | Uint8Array, ttlSeconds: number): void {
   assertKind('a key', key, 'string');
-  assertValue(value);
-  checked(raw.kv_set(key, value, timeToLive(ttlSeconds)));
+  checked(raw.kv_set(key, contentOf('a value', value), timeToLive(ttlSeconds)));
 }
 
 export const remove = (key: string): boolean => checked(raw.kv_delete(key)) === 1;
@@ -55,15 +49,23 @@ export function getMany(keys: readonly string[]): Array<string | null> {
   });
 }
 
-export function update(key: string, expected: string | null, value: string | Uint8Array, ttlSeconds: number): KVUpdate {
+export function update(
+  key: string,
+  expected: string | Uint8Array | null,
+  value: string | Uint8Array,
+  ttlSeconds: number,
+): KVUpdate {
   assertKind('a key', key, 'string');
-  assertValue(value);
   const mode = expected === null ? IF_ABSENT : IF_EQUAL;
-  if (checked(raw.kv_update(key, mode, expected ?? '', value, timeToLive(ttlSeconds))) === 1) return { written: true };
+  const former = expected === null ? '' : contentOf('the value that is expected', expected);
+  const content = contentOf('a value', value);
+  if (checked(raw.kv_update(key, mode, former, content, timeToLive(ttlSeconds))) === 1) return { written: true };
   // One byte says whether there is a value: an empty one is not an absent one.
   const isThere = raw.result_bytes(1)[0] === 1;
-  return { written: false, present: isThere ? raw.body_text() : null };
+  if (!isThere) return { written: false, present: null, presentBytes: null };
+  const bytes = raw.body_bytes();
+  return { written: false, present: raw.utf8_text(bytes), presentBytes: bytes };
 }
 
 export const increment = (key: string, delta: number | bigint, ttlSeconds: number): bigint =>
-  BigInt(parkedText(raw.kv_increment(key, BigInt(delta), timeToLive(ttlSeconds))));
+  BigInt(parkedText(raw.kv_increment(key, int64('what is added', delta), timeToLive(ttlSeconds))));

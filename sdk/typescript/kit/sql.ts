@@ -1,5 +1,5 @@
 import { exactJSON } from './exact-json.ts';
-import { checked, parked, parkedText, toJSON } from './host.ts';
+import { bytesOf, checked, parked, parkedText, toJSON } from './host.ts';
 import * as raw from './host-functions.js';
 
 /** What stands for `$1`, `$2` ... of a statement. An object is a document for a column of type `json` or `jsonb`. */
@@ -7,7 +7,7 @@ export type SQLArgument = null | boolean | number | bigint | string | Date | Uin
 
 /**
  * A value of a row: `int8` is a `bigint`, `numeric` a string with all digits, `bytea` a `Uint8Array`, times are text
- * (RFC 3339), `json` is the value itself.
+ * (RFC 3339), `json` is the value itself, in which whole numbers beyond 2^53 are a `bigint`.
  */
 // biome-ignore lint/suspicious/noExplicitAny: the column of the database says what it is.
 export type SQLValue = any;
@@ -23,31 +23,39 @@ function wireValue(value: SQLArgument): unknown {
   if (typeof value === 'number') return Number.isFinite(value) ? value : String(value);
   if (typeof value !== 'object') return value;
   if (value instanceof Date) return value.toISOString();
-  if (value instanceof Uint8Array) return { base64: value.toBase64() };
+  const bytes = bytesOf(value);
+  if (bytes !== null) return { base64: bytes.toBase64() };
   if (Array.isArray(value)) return { array: value.map(wireValue) };
   return { json: value };
 }
 
 const argumentsOf = (values: readonly SQLArgument[]): string => toJSON(values.map(wireValue));
 
-const isUnsafe = (value: unknown): boolean => typeof value === 'number' && !Number.isSafeInteger(value);
+const bigintOf = (value: SQLValue): bigint => BigInt(value);
+/** Numbers of a page that is read exactly are a `bigint` also where the column has fractions. */
+const numberOf = (value: SQLValue): SQLValue => (typeof value === 'bigint' ? Number(value) : value);
 
-function converted(value: SQLValue, type: string): SQLValue {
+/** How values of a type are read that JSON has in another form. Lists of any depth have the type of their items. */
+const READERS: Readonly<Record<string, (value: SQLValue) => SQLValue>> = {
+  int8: bigintOf,
+  bytea: (value: string) => Uint8Array.fromBase64(value),
+  float4: numberOf,
+  float8: numberOf,
+};
+
+function read(value: SQLValue, reader: (value: SQLValue) => SQLValue): SQLValue {
   if (value === null) return null;
-  if (Array.isArray(value) && type.endsWith('[]')) return value.map(v => converted(v, type.slice(0, -2)));
-  if (type === 'int8') return BigInt(value);
-  return type === 'bytea' ? Uint8Array.fromBase64(value) : value;
+  return Array.isArray(value) ? value.map(v => read(v, reader)) : reader(value);
 }
-
-const CONVERTED = /^(int8|bytea)(\[\])*$/;
 
 /** Reads a page; `columns` stands on the first one alone. */
 function readPage(text: string, known: Column[] | null): Page {
-  let page: Page = JSON.parse(text);
+  const page: Page = exactJSON(text);
   const columns = page.columns ?? known ?? [];
-  const changed = columns.flatMap((c, k) => (CONVERTED.test(c.type) ? [k] : []));
-  if (changed.some(k => page.rows.some(row => [row[k]].flat(4).some(isUnsafe)))) page = exactJSON(text);
-  for (const row of page.rows) for (const k of changed) row[k] = converted(row[k], columns[k]?.type ?? '');
+  columns.forEach(({ type }, k) => {
+    const reader = READERS[type.replace(/(\[\])+$/, '')];
+    if (reader !== undefined) for (const row of page.rows) row[k] = read(row[k], reader);
+  });
   return { ...page, columns };
 }
 
@@ -161,7 +169,10 @@ export class Connection extends Statements {
       if (result instanceof Promise)
         throw new TypeError('the function of a transaction must not be async: statements need no await');
     } catch (error) {
-      transaction.Rollback();
+      // It may have ended already; what the function has thrown is what its caller must see.
+      try {
+        transaction.Rollback();
+      } catch {}
       throw error;
     }
     transaction.Commit();

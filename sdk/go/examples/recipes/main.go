@@ -360,7 +360,7 @@ func announce(ctx *pluginhost.Context) error {
 	if err := ctx.HTTP.JSON(&sent); err != nil {
 		return err
 	}
-	students := pluginhost.StudentFilter{Groups: []string{sent.Group}}
+	students := pluginhost.Students().Groups(sent.Group)
 	queued, err := ctx.NotifyStudents(students, pluginhost.NewMessage(sent.Text))
 	if err != nil {
 		return err

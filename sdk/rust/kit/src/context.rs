@@ -89,11 +89,18 @@ impl Context {
         respond(status, JSON_HEADERS, value.into().to_string().as_bytes())
     }
 
-    /// Answers with any status, headers and body. The host drops headers that act beyond the answer.
+    /// Answers with any status, headers and body; a name may stand several times, as `Set-Cookie`. The host drops headers
+    /// that act beyond the answer.
     pub fn set_http_response(&self, status: u16, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Result {
-        let headers: BTreeMap<String, Json> =
-            headers.iter().map(|(name, value)| ((*name).to_owned(), Json::from(*value))).collect();
-        respond(status, &Json::from(headers).to_string(), body.as_ref())
+        let mut named: BTreeMap<String, Vec<Json>> = BTreeMap::new();
+        for (name, value) in headers {
+            named.entry((*name).to_owned()).or_default().push(Json::from(*value));
+        }
+        let one = |(name, mut values): (String, Vec<Json>)| match values.len() {
+            1 => (name, values.remove(0)),
+            _ => (name, Json::Array(values)),
+        };
+        respond(status, &Json::Object(named.into_iter().map(one).collect()).to_string(), body.as_ref())
     }
 
     /// Answers a command with a message; may be called 20 times.
@@ -152,6 +159,10 @@ impl Context {
     /// Calls a function of another plugin with JSON, and reads its answer as JSON.
     pub fn call_plugin(&self, target: &str, name: &str, value: impl Into<Json>) -> Result<Json, HostError> {
         let answer = self.call_plugin_raw(target, name, value.into().to_string())?;
+        // A function may give no answer.
+        if answer.is_empty() {
+            return Ok(Json::Null);
+        }
         let text = crate::host::text_of(answer)?;
         Json::parse(&text).map_err(|e| HostError {
             code: ErrorCode::InvalidArgument,

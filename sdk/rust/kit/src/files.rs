@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::context::{parked_json, Context};
-use crate::error::HostError;
+use crate::error::{ErrorCode, HostError};
 use crate::host::{check, parked_text, raw};
 use crate::json::Json;
 
@@ -54,6 +54,8 @@ pub struct FilePart {
 }
 
 const CHUNK_MAX: usize = 1 << 20;
+/// The memory of an execution holds several copies of a file that is read whole.
+const WHOLE_MAX: usize = 64 << 20;
 const END_OF_FILE: i32 = 1 << 30;
 
 fn read_into(file_id: &str, offset: usize, buffer: &mut [u8]) -> Result<(usize, bool), HostError> {
@@ -86,6 +88,10 @@ impl Context {
     /// Reads a whole file.
     pub fn file_read_all(&self, file_id: &str) -> Result<Vec<u8>, HostError> {
         let size = usize::try_from(self.file_meta(file_id)?.size).unwrap_or(0);
+        if size > WHOLE_MAX {
+            let message = format!("the file has {size} bytes, more than 64 MiB: read it in parts with file_read");
+            return Err(HostError { code: ErrorCode::TooLarge, message });
+        }
         let mut content = vec![0; size];
         let mut at = 0;
         loop {

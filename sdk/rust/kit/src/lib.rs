@@ -41,7 +41,7 @@ pub use manifest::{
     database, events_req, file, http, kv, notify_req, plugin_dep, string, Access, ConfigField, Handler, Plugin,
     Requirement, Trigger,
 };
-pub use messages::{new_message, Message, Queued, StudentFilter};
+pub use messages::{new_message, students, Message, Queued, StudentFilter};
 pub use outside::{url_encode, HttpOrder, HttpResponse};
 pub use sql::{Connection, FromSql, Row, Rows, Statements, ToSql, Transaction};
 

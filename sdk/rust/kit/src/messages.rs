@@ -30,41 +30,58 @@ impl Message {
     }
 }
 
-/// Which students a message is for; what is left empty does not matter.
+/// Which students a message is for; made by [`students`]. What is not named does not matter; a list that is named and
+/// empty fits no student.
 #[derive(Clone, Debug, Default)]
 pub struct StudentFilter {
-    pub all: bool,
-    pub streams: Vec<String>,
-    pub groups: Vec<String>,
-    pub subgroups: Vec<String>,
-    pub nationality_type: Vec<String>,
-    pub funding_type: Vec<String>,
-    pub education_form: Vec<String>,
-    pub locale: Vec<String>,
-    pub primary_channel: Vec<String>,
+    members: Vec<(String, Json)>,
+}
+
+/// Begins a filter: `students().groups(["21-1"]).where_in("locale", ["ru"])`.
+pub fn students() -> StudentFilter {
+    StudentFilter::default()
 }
 
 impl StudentFilter {
+    fn with(mut self, name: &str, value: Json) -> StudentFilter {
+        self.members.retain(|(other, _)| other != name);
+        self.members.push((name.to_owned(), value));
+        self
+    }
+
+    fn list<T: Into<String>>(self, name: &str, values: impl IntoIterator<Item = T>) -> StudentFilter {
+        let values = values.into_iter().map(|value| Json::String(value.into())).collect();
+        self.with(name, Json::Array(values))
+    }
+
+    /// Those of one of these streams, by their external ids.
+    pub fn streams<T: Into<String>>(self, ids: impl IntoIterator<Item = T>) -> StudentFilter {
+        self.list("streams", ids)
+    }
+
+    /// Those of one of these study groups.
+    pub fn groups<T: Into<String>>(self, ids: impl IntoIterator<Item = T>) -> StudentFilter {
+        self.list("groups", ids)
+    }
+
+    /// Those of one of these subgroups.
+    pub fn subgroups<T: Into<String>>(self, ids: impl IntoIterator<Item = T>) -> StudentFilter {
+        self.list("subgroups", ids)
+    }
+
+    /// Those who have one of the values of `nationality_type`, `funding_type`, `education_form`, `locale` or
+    /// `primary_channel`.
+    pub fn where_in<T: Into<String>>(self, attribute: &str, values: impl IntoIterator<Item = T>) -> StudentFilter {
+        self.list(attribute, values)
+    }
+
+    /// Every student.
+    pub fn all(self) -> StudentFilter {
+        self.with("all", Json::Bool(true))
+    }
+
     fn to_json(&self) -> String {
-        let lists = [
-            ("streams", &self.streams),
-            ("groups", &self.groups),
-            ("subgroups", &self.subgroups),
-            ("nationality_type", &self.nationality_type),
-            ("funding_type", &self.funding_type),
-            ("education_form", &self.education_form),
-            ("locale", &self.locale),
-            ("primary_channel", &self.primary_channel),
-        ];
-        let mut members: Vec<(String, Json)> = lists
-            .into_iter()
-            .filter(|(_, list)| !list.is_empty())
-            .map(|(name, list)| (name.to_owned(), Json::from(list.clone())))
-            .collect();
-        if self.all {
-            members.push(("all".to_owned(), Json::Bool(true)));
-        }
-        Json::Object(members).to_string()
+        Json::Object(self.members.clone()).to_string()
     }
 }
 

@@ -147,6 +147,8 @@ impl<T: ToSql> ToSql for Option<T> {
 
 /// A type a column can be read as.
 pub trait FromSql: Sized {
+    /// The one type of column it can be read from; empty for any whose value fits.
+    const COLUMN: &'static str = "";
     /// None when the value is of another type.
     fn from_sql(value: &Json) -> Option<Self>;
 }
@@ -159,6 +161,15 @@ macro_rules! from_sql {
             }
         })*
     };
+}
+
+// Text could be base64 by chance.
+impl FromSql for Vec<u8> {
+    const COLUMN: &'static str = "bytea";
+
+    fn from_sql(value: &Json) -> Option<Vec<u8>> {
+        value.as_str().and_then(base64::decode)
+    }
 }
 
 /// NULL and other types are no list.
@@ -176,7 +187,6 @@ from_sql! {
     // NaN and infinities come as text.
     f64, value => value.as_f64().or_else(|| value.as_str().and_then(|text| text.parse().ok()));
     String, value => value.as_str().map(str::to_owned);
-    Vec<u8>, value => value.as_str().and_then(base64::decode);
     Json, value => Some(value.clone());
     Vec<i32>, value => list_from(value);
     Vec<i64>, value => list_from(value);
@@ -186,6 +196,8 @@ from_sql! {
 }
 
 impl<T: FromSql> FromSql for Option<T> {
+    const COLUMN: &'static str = T::COLUMN;
+
     fn from_sql(value: &Json) -> Option<Option<T>> {
         if value.is_null() {
             return Some(None);
@@ -205,8 +217,9 @@ impl Statements {
         let mut page = parked_json(unsafe {
             raw::sql_query(self.handle, statement.as_ptr(), statement.len(), values.as_ptr(), values.len(), 0)
         })?;
-        let columns = page["columns"].items().iter().map(|c| c["name"].as_str().unwrap_or("").to_owned()).collect();
-        let mut rows = Rows { columns, rows: Vec::new().into_iter(), cursor: None, _of: PhantomData };
+        let named = |what: &str| page["columns"].items().iter().map(|c| c[what].as_str().unwrap_or("").to_owned()).collect();
+        let (columns, types) = (named("name"), named("type"));
+        let mut rows = Rows { columns, types, rows: Vec::new().into_iter(), cursor: None, _of: PhantomData };
         rows.turn(&mut page);
         Ok(rows)
     }
@@ -225,6 +238,7 @@ impl Statements {
 pub struct Rows<'a> {
     /// The names of the columns.
     pub columns: Rc<[String]>,
+    types: Rc<[String]>,
     rows: vec::IntoIter<Json>,
     cursor: Option<i32>,
     // The host closes the cursors of a connection with it.
@@ -251,7 +265,7 @@ impl Iterator for Rows<'_> {
                     Json::Array(values) => values,
                     _ => Vec::new(),
                 };
-                return Some(Ok(Row { columns: self.columns.clone(), values }));
+                return Some(Ok(Row { columns: self.columns.clone(), types: self.types.clone(), values }));
             }
             // A cursor whose page could not be fetched is gone.
             match parked_json(unsafe { raw::sql_fetch(self.cursor.take()?, 0) }) {
@@ -273,6 +287,7 @@ impl Drop for Rows<'_> {
 /// A row of an answer.
 pub struct Row {
     columns: Rc<[String]>,
+    types: Rc<[String]>,
     values: Vec<Json>,
 }
 
@@ -280,10 +295,12 @@ impl Row {
     /// The value of a column by its name: `row.get::<i64>("id")?`. A column that may be NULL is read as an `Option`.
     pub fn get<T: FromSql>(&self, name: &str) -> Result<T, HostError> {
         let wrong = |message: String| HostError { code: ErrorCode::InvalidArgument, message };
-        let at = self.columns.iter().position(|column| column == name);
-        let value = at
-            .and_then(|k| self.values.get(k))
-            .ok_or_else(|| wrong(format!("there is no column {name}; there are {}", self.columns.join(", "))))?;
+        let none = || wrong(format!("there is no column {name}; there are {}", self.columns.join(", ")));
+        let at = self.columns.iter().position(|column| column == name).ok_or_else(none)?;
+        let (value, column) = (self.values.get(at).ok_or_else(none)?, &self.types[at]);
+        if !T::COLUMN.is_empty() && T::COLUMN != column.as_str() {
+            return Err(wrong(format!("column {name} is {column}, not {}: read it as a String", T::COLUMN)));
+        }
         T::from_sql(value).ok_or_else(|| wrong(format!("column {name} holds no {}", std::any::type_name::<T>())))
     }
 

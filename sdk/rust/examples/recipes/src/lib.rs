@@ -232,8 +232,8 @@ fn remind(ctx: &Context) -> Result {
 fn announce(ctx: &Context) -> Result {
     let sent = ctx.http().json()?;
     let text = |name: &str| sent[name].as_str().unwrap_or("").to_owned();
-    let students = StudentFilter { groups: vec![text("group")], ..Default::default() };
-    let queued = ctx.notify_students(&students, new_message(text("text")))?;
+    let group = students().groups([text("group")]);
+    let queued = ctx.notify_students(&group, new_message(text("text")))?;
     ctx.json(202, json!({ "queued": queued.queued, "unreachable": queued.unreachable }))
 }
 
