@@ -263,6 +263,7 @@ async function messages(t: Test, { run, s, sides, telegram, user, link }: World)
   t.equal(await run('notify_user', String(id), 'to the user'), null);
   t.equal(await run('notify_chat', '11', 'to the chat'), null);
   t.same(await run('notify_students', 'no such group', 'x'), { queued: 0, unreachable: 0 });
+  t.same(await run('notify_students', null, 'x'), { queued: 0, unreachable: 0 }, 'no group is no student, not all');
   t.match(await run('notify_user', '9007199254740993', 'x'), { code: 'not_found' });
   await settled(s, 5);
   const texts = telegram.shown.map(m => m.text);
@@ -278,6 +279,7 @@ async function calls(t: Test, { run, s, send }: World): Promise<void> {
   t.equal(large.text, '{"result":{"id":9007199254740993}}', 'digits that a float64 does not hold');
   t.same(await run('call', 'double', 21), { doubled: 42, from: 'conformance' });
   t.equal(await run('call_raw', 'reverse', base64(new Uint8Array([1, 0, 255]))), base64(new Uint8Array([255, 0, 1])));
+  t.equal(await run('call', 'silent', null), null, 'a function that gives no answer has run');
   t.match(await run('call', 'refuse', null), { code: 'internal', text: /refused by its author/ });
   await s.install(callerPlugin({ id: 'caller', requirements: [{ kind: 'plugins:call', target: 'conformance' }] }));
   const answers = await callHost(s, 'caller', [

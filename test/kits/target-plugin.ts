@@ -10,6 +10,7 @@ definePlugin({
     double: ctx => ctx.Output({ doubled: Number(ctx.Call.Value) * 2, from: ctx.Call.From }),
     same: ctx => ctx.Output(ctx.Call.Value),
     reverse: ctx => ctx.OutputBytes(ctx.Call.Bytes.reverse()),
+    silent() {},
     refuse() {
       throw new Error('refused by its author');
     },

@@ -231,7 +231,7 @@ function outside(ctx: Context, name: string, g: Given): bool {
   } else if (name == "notify_user") done(ctx, ctx.NotifyUser(I64.parseInt(g.str(0)), NewMessage(g.str(1))));
   else if (name == "notify_chat") done(ctx, ctx.NotifyChat(g.str(0), NewMessage(g.str(1))));
   else if (name == "notify_students") {
-    const queued = ctx.NotifyStudents(Students().Groups([g.str(0)]), NewMessage(g.str(1)));
+    const queued = ctx.NotifyStudents(Students().Groups(g.value(0).isNull ? [] : [g.str(0)]), NewMessage(g.str(1)));
     if (queued.ok) sayObj(ctx, obj().num("queued", queued.value.queued).num("unreachable", queued.value.unreachable));
     else refused(ctx);
   } else if (name == "publish") done(ctx, ctx.PublishEvent(g.str(0), g.value(1)));

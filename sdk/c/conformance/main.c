@@ -295,7 +295,7 @@ static ph_code notify_chat(const ph_context *ctx, const ph_value *given, const p
 
 static ph_code notify_students(const ph_context *ctx, const ph_value *given, const ph_value **result) {
   (void)ctx;
-  const ph_students filter = {.groups = ph_array(ph_string(str(given, 0)))};
+  const ph_students filter = {.groups = ph_kind_of(ph_item(given, 0)) == PH_NULL ? ph_array() : ph_array(ph_string(str(given, 0)))};
   ph_queued queued;
   PH_TRY(ph_notify_students(&filter, ph_new_message(str(given, 1)), &queued));
   *result = ph_object({"queued", ph_int(queued.queued)}, {"unreachable", ph_int(queued.unreachable)});

@@ -179,7 +179,11 @@ func outside(ctx *pluginhost.Context, name string, g given) (any, error) {
 	case "notify_chat":
 		return nil, ctx.NotifyChat(g.str(0), pluginhost.NewMessage(g.str(1)))
 	case "notify_students":
-		return ctx.NotifyStudents(pluginhost.Students().Groups(g.str(0)), pluginhost.NewMessage(g.str(1)))
+		var groups []string
+		if string(g[0]) != "null" {
+			groups = append(groups, g.str(0))
+		}
+		return ctx.NotifyStudents(pluginhost.Students().Groups(groups...), pluginhost.NewMessage(g.str(1)))
 	case "publish":
 		return nil, ctx.PublishEvent(g.str(0), g[1])
 	case "call":

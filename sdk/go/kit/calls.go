@@ -3,6 +3,7 @@ package pluginhost
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 	"unsafe"

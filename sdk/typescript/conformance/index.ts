@@ -87,7 +87,8 @@ const CASES: Record<string, Case> = {
   http_post: (ctx, url, type, body) => ctx.HTTPPost(url, type, body).Body,
   notify_user: (ctx, id, text) => ctx.NotifyUser(BigInt(id), NewMessage(text)),
   notify_chat: (ctx, id, text) => ctx.NotifyChat(id, NewMessage(text)),
-  notify_students: (ctx, group, text) => ctx.NotifyStudents(Students().Groups(group), NewMessage(text)),
+  notify_students: (ctx, group, text) =>
+    ctx.NotifyStudents(Students().Groups(...(group === null ? [] : [group])), NewMessage(text)),
   publish: (ctx, name, payload) => ctx.PublishEvent(name, payload),
   call: (ctx, name, value) => ctx.CallPlugin('target', name, value),
   call_raw: (ctx, name, base64) => ctx.CallPluginRaw('target', name, bytesOf(base64)).toBase64(),

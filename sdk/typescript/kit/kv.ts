@@ -5,7 +5,21 @@ import * as raw from './host-functions.js';
  * What became of a conditional write; `present` is the value that stood in its way, null when the key is absent, and
  * `presentBytes` the same for a value that is no text.
  */
-export type KVUpdate = { written: true } | { written: false; present: string | null; presentBytes: Uint8Array | null };
+export type KVUpdate = { written: true } | KVPresent;
+
+class KVPresent {
+  readonly written = false;
+  readonly present: string | null;
+  readonly #bytes: Uint8Array | null;
+
+  constructor(bytes: Uint8Array | null) {
+    this.present = bytes === null ? null : raw.utf8_text(bytes);
+    this.#bytes = bytes;
+  }
+  get presentBytes(): Uint8Array | null {
+    return this.#bytes;
+  }
+}
 
 /** Keys in order, and the key to go on after; null at the end. */
 export type KeyPage = { keys: string[]; next: string | null };
@@ -62,9 +76,7 @@ export function update(
   if (checked(raw.kv_update(key, mode, former, content, timeToLive(ttlSeconds))) === 1) return { written: true };
   // One byte says whether there is a value: an empty one is not an absent one.
   const isThere = raw.result_bytes(1)[0] === 1;
-  if (!isThere) return { written: false, present: null, presentBytes: null };
-  const bytes = raw.body_bytes();
-  return { written: false, present: raw.utf8_text(bytes), presentBytes: bytes };
+  return new KVPresent(isThere ? raw.body_bytes() : null);
 }
 
 export const increment = (key: string, delta: number | bigint, ttlSeconds: number): bigint =>

@@ -215,7 +215,7 @@ fn outside(ctx: &Context, name: &str, g: &Given) -> Result<Option<Json>> {
             Json::Null
         }
         "notify_students" => {
-            let filter = students().groups([g.str(0)]);
+            let filter = students().groups(g.0[0].as_str());
             let done = ctx.notify_students(&filter, new_message(g.str(1)))?;
             json!({ "queued": done.queued, "unreachable": done.unreachable })
         }
