@@ -79,6 +79,8 @@ export class Supervisor implements ControlCommands {
   /** Password of the serving role in the embedded database; new at each start and never written to a file. */
   readonly #rolePassword: string;
   #postgres: RunningPostgres | null = null;
+  #postgresPort: number | null = null;
+  #restartsPostgres = false;
   /** Null when `spicedb.endpoint` names a remote store. */
   readonly #spicedb: SpicedbKeeper | null;
   readonly #serving: ServingGroup;
@@ -213,13 +215,18 @@ export class Supervisor implements ControlCommands {
     if (this.#wasReady) this.#options.ready(port, setupMode ? this.#setupToken : null, false);
   }
 
+  /** Starts it, where none runs, and prepares the database. */
   async #startPostgres(): Promise<void> {
-    const postgres = await startPostgres({
-      directory: dataPath(this.#config, 'postgres'),
-      progress: this.#options.progress,
-      ...(this.#account === null ? {} : { socketGroup: this.#account.gid }),
-    });
-    this.#watchPostgres(postgres);
+    const postgres =
+      this.#postgres ??
+      (await startPostgres({
+        directory: dataPath(this.#config, 'postgres'),
+        progress: this.#options.progress,
+        // The serving processes have the address of the one before.
+        ...(this.#postgresPort === null ? {} : { port: this.#postgresPort }),
+        ...(this.#account === null ? {} : { socketGroup: this.#account.gid }),
+      }));
+    if (this.#postgres === null) this.#watchPostgres(postgres);
     await this.#prepareDatabase(postgres.url, null);
     this.#postgresBackoff.ready(performance.now());
   }
@@ -227,12 +234,22 @@ export class Supervisor implements ControlCommands {
   /** Starts it again when it ends. */
   #watchPostgres(postgres: RunningPostgres): void {
     this.#postgres = postgres;
+    this.#postgresPort = Number(new URL(postgres.url).port);
     postgres.process.once('exit', () => {
+      // While the service stops, it is still the one to wait for.
       if (this.#stopping !== null) return;
-      const wait = this.#postgresBackoff.next(performance.now());
-      this.#options.progress(`the embedded PostgreSQL ended; starting it again in ${wait} ms`);
-      setTimeout(() => void this.#restartPostgres(), wait);
+      this.#postgres = null;
+      this.#restartPostgresLater('the embedded PostgreSQL ended; starting it again');
     });
+  }
+
+  /** One restart at a time: two would end each other's server. */
+  #restartPostgresLater(why: string): void {
+    if (this.#restartsPostgres) return;
+    this.#restartsPostgres = true;
+    const wait = this.#postgresBackoff.next(performance.now());
+    this.#options.progress(`${why} in ${wait} ms`);
+    setTimeout(() => void this.#restartPostgres(), wait);
   }
 
   /** Prepares the database before the serving processes start, which never get the owner's password. */
@@ -252,20 +269,23 @@ export class Supervisor implements ControlCommands {
       });
       if (applied.length > 0) this.#options.progress(`database migrated: ${applied.join(', ')}`);
     } catch (error) {
-      throw new StartError(`the database cannot be prepared: ${messageOf(error)}`);
+      const key = serviceUrl === null ? '' : '; its address is database.owner_url (BOT_DATABASE_OWNER_URL)';
+      throw new StartError(`the database cannot be prepared: ${messageOf(error)}${key}`);
     }
     return url;
   }
 
   async #restartPostgres(): Promise<void> {
     if (this.#stopping !== null) return;
+    let problem: string | null = null;
     try {
       await this.#startPostgres();
     } catch (error) {
-      const wait = this.#postgresBackoff.next(performance.now());
-      this.#options.progress(`${messageOf(error)}; trying again in ${wait} ms`);
-      setTimeout(() => void this.#restartPostgres(), wait);
+      problem = messageOf(error);
     }
+    this.#restartsPostgres = false;
+    if (problem === null && this.#postgres === null) problem = 'the embedded PostgreSQL ended';
+    if (problem !== null && this.#stopping === null) this.#restartPostgresLater(`${problem}; trying again`);
   }
 
   /**
@@ -276,6 +296,7 @@ export class Supervisor implements ControlCommands {
    */
   async reload(client: ControlClient, named: string | null): Promise<void> {
     if (!this.#wasReady || this.#stopping !== null) throw new StartError('the service is starting or stopping');
+    if (this.#restartsPostgres) throw new StartError('the embedded PostgreSQL is being started again; wait for it');
     if (this.#isReloading) throw new StartError('the serving processes are being replaced already');
     this.#isReloading = true;
     try {

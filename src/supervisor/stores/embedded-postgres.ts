@@ -19,6 +19,8 @@ export type PostgresOptions = {
   directory: string;
   /** Fails when it is absent: a command that names the wrong directory must not make an empty database there. */
   mustExist?: true;
+  /** Where it listens when the path of its socket is too long; without it a free port. */
+  port?: number;
   /** Group that may use its socket, when PostgreSQL runs as a separate account. */
   socketGroup?: number;
   /** Called before each slow step. */
@@ -218,7 +220,7 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
   }
   const sockets = `${directory}-run`;
   const useSocket = Buffer.byteLength(sockets) <= SOCKET_DIRECTORY_MAX;
-  const port = useSocket ? 5432 : await freePort();
+  const port = useSocket ? 5432 : (options.port ?? (await freePort()));
   const settings: Record<string, string> = {
     listen_addresses: useSocket ? '' : '127.0.0.1',
     unix_socket_directories: useSocket ? sockets : '',
