@@ -4,7 +4,7 @@ import type { ServiceError } from '../base/errors.ts';
 import type { Executor } from '../execution/execute.ts';
 import { HostCall } from '../host/host-functions.ts';
 import type { Runnable } from '../plugins/plugin-store.ts';
-import { refusal } from '../plugins/prepare-runnable.ts';
+import { ModuleRefused } from '../plugins/prepare-runnable.ts';
 import type { PluginRegistry } from '../plugins/registry.ts';
 import { outcomeReply } from '../triggers/outcome-reply.ts';
 
@@ -21,8 +21,12 @@ const HOST_ENDS: ReadonlySet<OutcomeKind> = new Set([
 function reasonOf(o: ExecutionOutcome, timeoutMs: number): ServiceError {
   if (HOST_ENDS.has(o.kind)) return outcomeReply(o, timeoutMs, []).error;
   if (o.kind === 'deadline')
-    return refusal([{ level: 'refusal', rule: 'time', message: `plugin_describe took longer than ${timeoutMs} ms` }]);
-  return refusal([{ level: 'refusal', rule: 'manifest', message: `plugin_describe failed: ${o.kind} ${o.failure}` }]);
+    return new ModuleRefused([
+      { level: 'refusal', rule: 'time', message: `plugin_describe took longer than ${timeoutMs} ms` },
+    ]);
+  return new ModuleRefused([
+    { level: 'refusal', rule: 'manifest', message: `plugin_describe failed: ${o.kind} ${o.failure}` },
+  ]);
 }
 
 /** Runs `plugin_describe` of a module that is not installed: no plugin, so no permission at all (docs/abi.md "Manifest"). */

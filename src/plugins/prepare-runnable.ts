@@ -21,15 +21,20 @@ export type PrepareParts = {
 export type StoredUpload = { key: string; sha256: string; manifest: Manifest | null };
 
 /** The error for a module with refusals among its findings. */
-export function refusal(findings: Finding[]): ServiceError {
-  const refused = findings.filter(f => f.level === 'refusal');
-  return new ServiceError('module_refused', `the module is refused: ${refused[0]?.message ?? 'unknown reason'}`, {
-    errors: refused.map(f => ({
-      pointer: '/file',
-      message: f.where === undefined ? f.message : `${f.where}: ${f.message}`,
-    })),
-    extra: { findings },
-  });
+export class ModuleRefused extends ServiceError {
+  readonly findings: readonly Finding[];
+
+  constructor(findings: readonly Finding[]) {
+    const refused = findings.filter(f => f.level === 'refusal');
+    super('module_refused', `the module is refused: ${refused[0]?.message ?? 'unknown reason'}`, {
+      errors: refused.map(f => ({
+        pointer: '/file',
+        message: f.where === undefined ? f.message : `${f.where}: ${f.message}`,
+      })),
+      extra: { findings },
+    });
+    this.findings = findings;
+  }
 }
 
 const compileRefusal = (message: string): Finding => ({ level: 'refusal', rule: 'compile', message });
@@ -60,10 +65,10 @@ export async function prepareRunnable(
     if (startModule !== null) await storage.removeStart(key);
   }
   const { findings, rewritten, rewrittenSha256 } = inspection;
-  if (rewritten === null) throw refusal(findings);
+  if (rewritten === null) throw new ModuleRefused(findings);
   await storage.writeRunnable(key, rewritten.bytes);
   const reason = await trialCompile(storage.uploadedPath(key), storage.runnablePath(key));
-  if (reason !== null) throw refusal([...findings, compileRefusal(reason)]);
+  if (reason !== null) throw new ModuleRefused([...findings, compileRefusal(reason)]);
   const { memoryPages, overwritten } = rewritten;
   return { inspection, runnable: { sha256: rewrittenSha256, memoryPages, overwritten, format: RUNNABLE_FORMAT } };
 }
@@ -77,6 +82,6 @@ async function runStart(
 ): Promise<StartOutcome> {
   const { image, start } = await storage.writeStart(key, bytes);
   const trial = await trialStart({ uploaded: storage.uploadedPath(key), start, image }, { controlPages, memoryPages });
-  if (trial.kind === 'refused') throw refusal([...findings, compileRefusal(trial.reason)]);
+  if (trial.kind === 'refused') throw new ModuleRefused([...findings, compileRefusal(trial.reason)]);
   return trial.kind === 'stopped' ? { stopped: trial.reason } : { file: trial.file, controlPages };
 }

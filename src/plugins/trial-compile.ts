@@ -1,3 +1,4 @@
+import { ServiceError } from '../base/errors.ts';
 import { CHILD_MEMORY_MIB, type Ending, limitOf, runLimitedChild } from './limited-child.ts';
 
 const CPU_SECONDS = 2;
@@ -17,6 +18,7 @@ const SCRIPT =
  * @param uploaded file of the module as uploaded
  * @param runnable file of the rewritten module
  * @returns null if it compiles, otherwise the reason as a sentence
+ * @throws ServiceError `unavailable` when this host was too busy for it
  */
 export async function trialCompile(uploaded: string, runnable: string): Promise<string | null> {
   const compile = (): Promise<Ending> =>
@@ -26,17 +28,21 @@ export async function trialCompile(uploaded: string, runnable: string): Promise<
   return ending.code === 0 && !ending.overMemory ? null : compileFailure(ending, CPU_SECONDS);
 }
 
-/** Why a child did not compile a module, as a sentence. */
+/** Whether a child ended for what the module has not done: the same one compiles at another time. */
+const isHosts = (ending: Ending): boolean =>
+  ending.late || ending.signal === 'SIGKILL' || /cannot fork|resource temporarily unavailable/i.test(ending.text);
+
+/** Why a child did not compile a module, as a sentence. @throws ServiceError `unavailable` when the host was too busy */
 export function compileFailure(ending: Ending, cpuSeconds: number): string {
   const compile = /CompileError: (.*)/.exec(ending.text)?.[1];
   if (compile !== undefined) return compile;
+  if (limitOf(ending) !== 'memory' && limitOf(ending) !== 'processor time' && isHosts(ending))
+    throw new ServiceError('unavailable', 'the module could not be compiled: this host is overloaded; try again');
   switch (limitOf(ending)) {
     case 'memory':
       return `compiling the module takes more than ${CHILD_MEMORY_MIB} MiB of memory; split its largest functions`;
     case 'processor time':
       return `compiling the module takes more than ${cpuSeconds} s of processor time; make it smaller or split its largest functions`;
-    case 'time':
-      return 'compiling the module did not end in time; this host may be overloaded, try again';
     default:
       return `the compiler ended with ${ending.signal ?? `code ${ending.code}`} on the module: ${firstLine(ending.text)}`;
   }

@@ -1,13 +1,15 @@
 import { availableParallelism } from 'node:os';
 import { messageOf, ServiceError } from '../base/errors.ts';
-import type { Database, Queryable } from '../db/database.ts';
+import { type Database, isUnavailable, type Queryable } from '../db/database.ts';
 import { lockNamedForTransaction } from '../db/locks.ts';
 import { RUNNABLE_FORMAT } from './gate/rewrite.ts';
 import { findVersion, listOutdated, setRunnable, type VersionRow } from './plugin-store.ts';
-import { type PrepareParts, prepareRunnable } from './prepare-runnable.ts';
+import { ModuleRefused, type PrepareParts, prepareRunnable } from './prepare-runnable.ts';
 import { START_RULE } from './remembered-start.ts';
 import { digestsOf } from './share-modules.ts';
 
+/** Each holds a connection of the pool meanwhile, which is small where there are many serving processes. */
+const AT_ONCE = 2;
 /** Rule of the finding that a newer gate refuses a module. */
 const NEWER_GATE_RULE = 'newer-gate';
 
@@ -22,11 +24,25 @@ export async function upgradeModules(
   report: (version: VersionRow, problem: string | null) => void,
 ): Promise<void> {
   const next = (await listOutdated(parts.db, RUNNABLE_FORMAT)).values();
+  const again: VersionRow[] = [];
   const work = async (): Promise<void> => {
-    for (const version of next) report(version, await upgradeOne(parts, version).catch(messageOf));
+    for (const version of next) {
+      try {
+        report(version, await upgradeOne(parts, version));
+      } catch (error) {
+        if (mayPass(error)) again.push(version);
+        else report(version, messageOf(error));
+      }
+    }
   };
-  await Promise.all(Array.from({ length: availableParallelism() }, work));
+  await Promise.all(Array.from({ length: Math.min(availableParallelism(), AT_ONCE) }, work));
+  // What was too much at once, alone.
+  for (const version of again) report(version, await upgradeOne(parts, version).catch(messageOf));
 }
+
+/** Whether the host or its database was at fault, and not the module. */
+const mayPass = (error: unknown): boolean =>
+  isUnavailable(error) || (error instanceof ServiceError && error.code === 'unavailable');
 
 /**
  * Rewrites the module of a version for this release's format. When several hosts start together, one does it and the others wait: what a
@@ -55,7 +71,10 @@ async function rewriteStored(parts: PrepareParts, client: Queryable, version: Ve
     await setRunnable(client, version.id, made.runnable, findings);
     return null;
   } catch (error) {
-    if (!(error instanceof ServiceError) || error.code !== 'module_refused') throw error;
+    if (!(error instanceof ModuleRefused)) throw error;
+    // It was read once already, on a host that had the time and the memory.
+    if (error.findings.some(f => f.rule === 'time' || f.rule === 'memory'))
+      throw new ServiceError('unavailable', error.message, { cause: error });
     const reason = error.message;
     await setRunnable(client, version.id, { ...runnable, format: RUNNABLE_FORMAT, refused: reason }, [
       ...version.findings,
