@@ -150,7 +150,7 @@ export class PluginRegistry {
   readonly #modules: ModuleCache;
   readonly #reloads = new Map<string, Promise<void>>();
   /** For each running read of all plugins, the plugins that were reloaded since it began. */
-  readonly #loads = new Set<Set<string>>();
+  readonly #loads = new Set<{ reloaded: Set<string>; failed: Set<string> }>();
   #nextModuleId = 1;
 
   constructor({ box, compiledBytesMax, db, ownOrigin, storage }: RegistryParts) {
@@ -214,9 +214,11 @@ export class PluginRegistry {
    */
   async loadAll(cannotRead: (pluginId: string, error: unknown) => void): Promise<void> {
     const seen = new Set<string>();
-    // A plugin that was reloaded meanwhile is newer than this answer.
+    // A plugin that was reloaded meanwhile is newer than this answer; an answer asked for before may be older.
     const reloaded = new Set<string>();
-    this.#loads.add(reloaded);
+    const again = new Set(this.#reloads.keys());
+    const load = { reloaded, failed: again };
+    this.#loads.add(load);
     try {
       for (const { plugin, settings, version } of await loadInstalled(this.#db, null)) {
         seen.add(plugin.id);
@@ -230,9 +232,11 @@ export class PluginRegistry {
         }
       }
     } finally {
-      this.#loads.delete(reloaded);
+      this.#loads.delete(load);
     }
     for (const id of this.#plugins.keys()) if (!seen.has(id) && !reloaded.has(id)) this.drop(id);
+    for (const id of reloaded) if (this.#reloads.has(id)) again.add(id);
+    await Promise.all([...again].map(id => this.reload(id)));
   }
 
   /**
@@ -240,13 +244,16 @@ export class PluginRegistry {
    * one.
    */
   reload(id: string): Promise<void> {
-    for (const reloaded of this.#loads) reloaded.add(id);
+    for (const { reloaded } of this.#loads) reloaded.add(id);
     const next = (this.#reloads.get(id) ?? Promise.resolve()).catch(() => {}).then(() => this.#reload(id));
     this.#reloads.set(id, next);
     const forget = (): void => {
       if (this.#reloads.get(id) === next) this.#reloads.delete(id);
     };
-    next.then(forget, forget);
+    next.then(forget, () => {
+      for (const { failed } of this.#loads) failed.add(id);
+      forget();
+    });
     return next;
   }
 
