@@ -2,6 +2,7 @@ import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts'
 import { type BoundedCache, boundedCache } from '../base/bounded-cache.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
+import { holdPlugin } from '../db/held-rows.ts';
 import { findRows } from '../db/rows.ts';
 
 /** Channel on which hosts of one database tell each other that a command's settings changed; the payload names it. */
@@ -65,8 +66,7 @@ export async function changeCommandSettings(
   by: Actor,
   check: (before: CommandSettings) => void = () => {},
 ): Promise<{ settings: CommandSettings; policyChanged: boolean }> {
-  // Locks the plugin's row, so that no concurrent change is lost.
-  await client.query('SELECT 1 FROM plugins WHERE id = $1 FOR UPDATE', [pluginId]);
+  await holdPlugin(client, pluginId);
   const before = (await loadCommandSettings(client, pluginId)).get(command) ?? DEFAULT_COMMAND;
   check(before);
   const s: CommandSettings = { ...before, ...change };

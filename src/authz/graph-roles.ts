@@ -1,6 +1,7 @@
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
+import { holdPlugin, holdUser } from '../db/held-rows.ts';
 import { findRows } from '../db/rows.ts';
 import { pluginRoleId } from '../graph/graph-ids.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
@@ -46,6 +47,8 @@ export async function changeGraphRole(
 ): Promise<Appended | null> {
   const tuple = membership(role, user.externalId);
   return await db.withTransaction(async client => {
+    if (give) await holdUser(client, user.id);
+    if (give && role.kind === 'plugin') await holdPlugin(client, role.pluginId);
     const there = (await listRelationships(client, filterOf(tuple), null, 1))[0];
     // A role from an import becomes a manual one, so that later imports keep it.
     if (give ? there?.origin === 'manual' : there === undefined) return null;

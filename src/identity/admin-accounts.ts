@@ -126,6 +126,8 @@ export async function addCredentials(
   user: { id: number; email: string },
   may: AdminRoles = OWNER,
 ): Promise<void> {
+  // In a statement of its own, before the look: an erasure under way is waited for.
+  await client.query('SELECT 1 FROM global_users WHERE id = $1 FOR UPDATE', [user.id]);
   if ((await findUser(client, user.id)) === undefined)
     throw new ServiceError('validation_failed', `there is no user ${user.id}`, {
       errors: [

@@ -1,4 +1,5 @@
 import type { Queryable } from '../db/database.ts';
+import { unknownUser } from '../db/held-rows.ts';
 import { findRow, findRows } from '../db/rows.ts';
 import type { UserAttributes } from './user-attributes.ts';
 
@@ -7,6 +8,13 @@ export type GlobalUser = UserAttributes & { id: number; createdAt: Date; updated
 
 export async function findUser(db: Queryable, id: number): Promise<GlobalUser | undefined> {
   return await findRow<GlobalUser>(db, 'SELECT * FROM global_users WHERE id = $1', [id]);
+}
+
+/** @throws ServiceError `not_found` */
+export async function requireUser(db: Queryable, id: number): Promise<GlobalUser> {
+  const user = await findUser(db, id);
+  if (user === undefined) throw unknownUser(id);
+  return user;
 }
 
 /** The user with an id in the university's systems. */

@@ -3,6 +3,7 @@ import { ServiceError } from '../base/errors.ts';
 import { IMPORTED_ROLES } from '../base/imported-roles.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
+import { holdUser } from '../db/held-rows.ts';
 import { findRows } from '../db/rows.ts';
 import { notifyIdentity, notifyUsers } from './identity-changes.ts';
 
@@ -73,7 +74,7 @@ export async function listRoleNames(
 export async function grantUserRole(db: Database, userId: number, role: string, by: Actor): Promise<boolean> {
   return await db.withTransaction(async client => {
     // Locks the user, so that concurrent grants are counted one after another.
-    await client.query('SELECT 1 FROM global_users WHERE id = $1 FOR UPDATE', [userId]);
+    await holdUser(client, userId);
     const before = await listUserRoles(client, userId);
     const known = before.find(r => r.role === role);
     if (known?.origin === 'manual') return false;

@@ -1,5 +1,6 @@
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import type { Queryable } from '../db/database.ts';
+import { holdPlugin, unknownPlugin } from '../db/held-rows.ts';
 import { type CheckRead, findInstalled } from './check-read.ts';
 import type { HttpTrigger } from './manifest.ts';
 import { lockPlugin, notifyChanged, setFrontendOrigins } from './plugin-store.ts';
@@ -29,7 +30,7 @@ export async function changeTriggerSettings(
   by: Actor,
   check: (before: TriggerSettings) => void = () => {},
 ): Promise<{ settings: TriggerSettings; policyChanged: boolean }> {
-  await lockPlugin(client, pluginId);
+  await holdPlugin(client, pluginId);
   const before = (await loadTriggerSettings(client, pluginId)).get(trigger.name) ?? DEFAULT_SETTINGS;
   check(before);
   const s = changedSettings(before, change);
@@ -55,13 +56,14 @@ export async function changeFrontendOrigins(
   checkRead: CheckRead = () => {},
 ): Promise<void> {
   const plugin = await lockPlugin(client, pluginId);
-  if (plugin !== undefined) checkRead(plugin, await findInstalled(client, plugin));
+  if (plugin === undefined) throw unknownPlugin(pluginId);
+  checkRead(plugin, await findInstalled(client, plugin));
   await setFrontendOrigins(client, pluginId, origins);
   await appendAudit(client, by, {
     action: 'plugin.origins',
     objectType: 'plugin',
     objectId: pluginId,
-    before: { frontend_origins: plugin?.frontendOrigins ?? [] },
+    before: { frontend_origins: plugin.frontendOrigins },
     after: { frontend_origins: origins },
   });
 }

@@ -5,6 +5,7 @@ import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts'
 import { type FieldError, ServiceError } from '../base/errors.ts';
 import type { TrustedKey } from '../config/trusted-key.ts';
 import type { Database, Queryable } from '../db/database.ts';
+import { unknownPlugin } from '../db/held-rows.ts';
 import type { SecretBox } from '../secrets/secret-box.ts';
 import { type CheckRead, findInstalled } from './check-read.ts';
 import { type Finding, unknownMemberFindings } from './finding.ts';
@@ -38,7 +39,7 @@ import {
   type VersionRow,
   wasEverKnown,
 } from './plugin-store.ts';
-import { type PrepareParts, prepareRunnable, refusal } from './prepare-runnable.ts';
+import { ModuleRefused, type PrepareParts, prepareRunnable } from './prepare-runnable.ts';
 import type { TriggerAccess } from './public-access.ts';
 import { NO_SECRETS, openSecrets, type PluginRegistry, secretsOwner } from './registry.ts';
 import { requireTrusted } from './require-trusted.ts';
@@ -154,7 +155,8 @@ export class PluginInstaller {
       const info = frontend === null ? null : await checkFrontend(storage, frontend);
       const { findings, manifest, runnable, signature } = await this.#prepare(received);
       allow(manifest.id);
-      if (checkSignature(signature, this.#parts.trustedKeys).state === 'wrong') throw refusal([WRONG_SIGNATURE]);
+      if (checkSignature(signature, this.#parts.trustedKeys).state === 'wrong')
+        throw new ModuleRefused([WRONG_SIGNATURE]);
       if (frontend !== null) await storage.moveFrontend(frontend.key, key, frontend.sha256);
       const digests = digestsOf({ sha256: received.sha256, runnable, frontend: info });
       await db.withTransaction(client => storage.share(client, key, digests));
@@ -229,7 +231,7 @@ export class PluginInstaller {
         where: `manifest ${e.pointer || '/'}`,
       }),
     );
-    throw refusal([...found, ...findings]);
+    throw new ModuleRefused([...found, ...findings]);
   }
 
   /**
@@ -480,10 +482,6 @@ export class PluginInstaller {
 function installedState(v: Pick<VersionRow, 'version' | 'wasmKey' | 'permissions' | 'config' | 'network'>): AuditState {
   const { config, network, permissions, version, wasmKey } = v;
   return { version, wasm_key: wasmKey, permissions, config, network };
-}
-
-export function unknownPlugin(id: string): ServiceError {
-  return new ServiceError('not_found', `there is no plugin "${id}"`);
 }
 
 const unknownVersion = (text: string, message: string): ServiceError =>

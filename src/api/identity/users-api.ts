@@ -3,6 +3,7 @@ import { type Actor, appendAudit } from '../../audit/audit-log.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { LIMITS } from '../../base/limits.ts';
 import type { Database } from '../../db/database.ts';
+import { unknownUser } from '../../db/held-rows.ts';
 import { NO_STORE } from '../../http/message.ts';
 import { findAdmin } from '../../identity/admin-accounts.ts';
 import { findUser, listUsers } from '../../identity/find-users.ts';
@@ -271,5 +272,3 @@ function attributesOf(b: z.infer<typeof attributes>): Partial<UserAttributes> {
     ...(b.education_form === undefined ? {} : { educationForm: b.education_form }),
   };
 }
-
-const unknownUser = (id: number): ServiceError => new ServiceError('not_found', `there is no user ${id}`);

@@ -12,9 +12,9 @@ import { commandRoleWarning } from '../../authz/role-warnings.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { LIMITS } from '../../base/limits.ts';
 import type { Database } from '../../db/database.ts';
+import { unknownPlugin } from '../../db/held-rows.ts';
 import type { GraphSchema } from '../../graph/graph-schema.ts';
 import type { Request } from '../../http/message.ts';
-import { unknownPlugin } from '../../plugins/install.ts';
 import type { MessengerTrigger } from '../../plugins/manifest.ts';
 import type { InstalledPlugin, PluginRegistry } from '../../plugins/registry.ts';
 import {

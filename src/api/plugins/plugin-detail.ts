@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
 import { effectiveAccess } from '../../authz/trigger-access.ts';
 import type { Database, Queryable } from '../../db/database.ts';
+import { unknownPlugin } from '../../db/held-rows.ts';
 import type { GraphSchema } from '../../graph/graph-schema.ts';
 import type { Request } from '../../http/message.ts';
 import type { CheckRead } from '../../plugins/check-read.ts';
 import type { FrontendInstaller } from '../../plugins/frontend-install.ts';
-import { type PluginInstaller, unknownPlugin } from '../../plugins/install.ts';
+import type { PluginInstaller } from '../../plugins/install.ts';
 import { findPlugin, findVersion, type PluginRow, type VersionRow } from '../../plugins/plugin-store.ts';
 import type { PluginRegistry } from '../../plugins/registry.ts';
 import type { Quarantine } from '../../records/quarantine.ts';
