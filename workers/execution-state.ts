@@ -120,11 +120,10 @@ export class ExecutionState {
       this.logTruncated = true;
       return;
     }
-    // A cut may split a surrogate pair, which the database would refuse.
-    const kept = (text.length > room ? text.slice(0, room) : text).toWellFormed();
-    if (kept.length < text.length) this.logTruncated = true;
-    this.logBytes += kept.length + 16;
-    const line = { level, text: escapeControls(kept) };
+    const { bytes, isCut, text: kept } = cutText(escapeControls(text.toWellFormed()), room);
+    if (isCut) this.logTruncated = true;
+    this.logBytes += bytes + 16;
+    const line = { level, text: kept };
     this.logLines.push(line);
     this.keepLine(line);
   }
@@ -145,4 +144,13 @@ export class ExecutionState {
 /** Control characters as `\xNN`; tab and newline stay. */
 export function escapeControls(text: string): string {
   return text.replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f]/g, c => `\\x${c.charCodeAt(0).toString(16).padStart(2, '0')}`);
+}
+
+/** A text of at most so many bytes in UTF-8, cut between two characters. */
+function cutText(text: string, bytesMax: number): { text: string; bytes: number; isCut: boolean } {
+  const bytes = Buffer.byteLength(text);
+  if (bytes <= bytesMax) return { text, bytes, isCut: false };
+  // A streaming decoder keeps the bytes of a character that is not whole to itself.
+  const kept = new TextDecoder().decode(Buffer.from(text).subarray(0, bytesMax), { stream: true });
+  return { text: kept, bytes: bytesMax, isCut: true };
 }

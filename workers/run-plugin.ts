@@ -279,10 +279,11 @@ class Lane {
   #judge(code: number): number {
     const state = this.#state;
     // A guest that caught the trap that ended it has still failed.
-    if (state.ended === 'exit') return state.exitCode === 0 ? OUTCOME.ok : OUTCOME.exit;
+    if (state.ended === 'exit' && state.exitCode !== 0) return OUTCOME.exit;
     if (state.ended === 'quota') return OUTCOME.quota;
     if (state.ended === 'fault') return OUTCOME.trap;
-    if (code < 0) {
+    // An exit with code 0 is judged like a return of 0.
+    if (code < 0 && state.ended !== 'exit') {
       state.failure ??= `the handler returned ${code}`;
       return code === HOST_ERROR.deadline ? OUTCOME.deadline : OUTCOME.handlerError;
     }
@@ -309,8 +310,7 @@ class Lane {
     const state = this.#state;
     if (state.ended === 'quota') return OUTCOME.quota;
     if (state.ended === 'exit') {
-      state.failure = null;
-      if (state.exitCode === 0) return OUTCOME.ok;
+      if (state.exitCode === 0) return this.#judge(0);
       const crash = crashText(state.logLines.map(line => line.text));
       const places = crash === null && error instanceof Error ? placedFrames(error.stack ?? '', module) : [];
       state.failure = [

@@ -275,8 +275,9 @@ export class Executor<C> implements SlotUser {
     }
     const now = performance.now();
     this.#refuseLate(now);
-    const eater = this.#findEater(now);
+    // Before the look at who has eaten: a lane that ends now may run another plugin next.
     this.#pool.drainAll();
+    const eater = this.#findEater(now);
     this.#pool.sweep((cell, ranMs, lane) => {
       const admitted = this.#admitted[cell];
       if (admitted === undefined || this.#answered[cell] === 1) return false;

@@ -160,6 +160,11 @@ export class Files {
     const storage = this.#storage(file.store);
     // No transaction is open meanwhile: an S3 store may take its time, and connections are few.
     const finished = await storage.finish(file);
+    if (finished.kind === 'missing' || finished.kind === 'different') {
+      // Another completion was faster, which removes what was uploaded.
+      const other = await this.find(id);
+      if (other?.state === 'ready') return other;
+    }
     if (finished.kind === 'missing')
       throw new ServiceError('not_uploaded', 'nothing was uploaded yet: send the bytes to upload_url first');
     if (finished.kind === 'different')
@@ -262,10 +267,17 @@ export class Files {
    * A plugin stores a file of its own.
    *
    * @param ttlMs how long it is kept; null for ever
+   * @param isWanted whether its id still reaches the plugin; otherwise it is removed again
    * @throws ServiceError `quota_exceeded`
    */
-  store(pluginId: string, d: FileDescription, bytes: Uint8Array, ttlMs: number | null): Promise<FileRecord> {
-    return this.#store({ pluginId, userId: null, chat: null }, d, bytes, ttlMs);
+  store(
+    pluginId: string,
+    d: FileDescription,
+    bytes: Uint8Array,
+    ttlMs: number | null,
+    isWanted: () => boolean,
+  ): Promise<FileRecord> {
+    return this.#store({ pluginId, userId: null, chat: null }, d, bytes, ttlMs, isWanted);
   }
 
   /** A file that came in a message to a plugin. @param chat as `CHANNEL:chat` @throws ServiceError `quota_exceeded` */
@@ -282,13 +294,14 @@ export class Files {
     d: FileDescription,
     bytes: Uint8Array,
     ttlMs: number | null,
+    isWanted: () => boolean = () => true,
   ): Promise<FileRecord> {
     const { db } = this.#options;
     const file = await this.#append(owner, d, bytes.length);
     let digest: string | null = null;
     try {
       digest = await this.#storage(file.store).write(file, bytes);
-      const ready = await setReady(db, file.id, digest, ttlMs);
+      const ready = isWanted() ? await setReady(db, file.id, digest, ttlMs) : undefined;
       if (ready === undefined) throw new ServiceError('not_found', 'the file was deleted meanwhile');
       return ready;
     } catch (error) {

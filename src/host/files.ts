@@ -32,6 +32,7 @@ function refused(error: unknown): HostResult {
   if (error instanceof Refusal) return hostError(error.code, error.message);
   if (!(error instanceof ServiceError)) throw error;
   if (error.code === 'validation_failed') return hostError(HOST_ERROR.invalid, error.message);
+  if (error.code === 'not_found') return hostError(HOST_ERROR.notFound, error.message);
   if (error.code === 'quota_exceeded') return hostError(HOST_ERROR.tooLarge, error.message);
   if (error.code === 'unavailable' || error.code === 'storage_full')
     return hostError(HOST_ERROR.unavailable, error.message);
@@ -138,11 +139,19 @@ export function fileHandlers(
       }
     },
     async file_store(call, args) {
+      let hasEnded = false;
+      const end = (): void => {
+        hasEnded = true;
+      };
+      call.atEnd(end);
       try {
         const { description, ttlMs } = parseStoreOrder(args.text(0));
-        return textResult(refJson(await files.store(call.plugin.id, description, args.bytes(1), ttlMs)));
+        const file = await files.store(call.plugin.id, description, args.bytes(1), ttlMs, () => !hasEnded);
+        return textResult(refJson(file));
       } catch (error) {
         return refused(error);
+      } finally {
+        call.notAtEnd(end);
       }
     },
     async file_read(call, args) {

@@ -79,8 +79,12 @@ export class ModuleContents {
         );
         const bytes = rows[0]?.bytes ?? Buffer.alloc(0);
         hash.update(bytes);
-        await target.write(bytes);
+        // `write` may write less than all on a disk that fills up.
+        await target.writeFile(bytes);
       }
+    } catch (error) {
+      await fsp.rm(partial, { force: true });
+      throw error;
     } finally {
       await target.close();
     }

@@ -31,7 +31,9 @@ export class ExecutionCounts {
   readonly #others = new OfTrigger(OTHERS);
   #triggers = 0;
 
-  add(plugin: string, trigger: string, outcome: Counted): void {
+  add(plugin: string, called: string, outcome: Counted): void {
+    // The names of functions are the caller's to choose.
+    const trigger = called.startsWith('call:') ? 'call' : called;
     (this.#byPlugin.get(plugin)?.get(trigger) ?? this.#newSeries(plugin, trigger)).add(outcome);
   }
 

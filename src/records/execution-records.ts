@@ -199,9 +199,9 @@ export class ExecutionRecords {
       try {
         await insert(this.#db, batch);
       } catch (error) {
-        if (isUnavailable(error)) return this.#putBack(batch, error);
+        if (mayPass(error)) return this.#putBack(batch, error);
         // The database refuses one of the records; the others must not wait for it.
-        for (const one of batch) await insert(this.#db, [one]).catch((e: unknown) => this.#onError(e, 1));
+        if (!(await this.#writeOneByOne(batch))) return;
       }
     }
     if (this.#lost > 0)
@@ -210,6 +210,22 @@ export class ExecutionRecords {
         this.#lost,
       );
     this.#lost = 0;
+  }
+
+  /** @returns false when the rest was put back */
+  async #writeOneByOne(batch: ExecutionRecord[]): Promise<boolean> {
+    for (const [k, one] of batch.entries()) {
+      try {
+        await insert(this.#db, [one]);
+      } catch (error) {
+        if (mayPass(error)) {
+          this.#putBack(batch.slice(k), error);
+          return false;
+        }
+        this.#onError(error, 1);
+      }
+    }
+    return true;
   }
 
   #putBack(batch: ExecutionRecord[], error: unknown): void {
@@ -321,6 +337,10 @@ async function insert(db: Database, batch: ExecutionRecord[]): Promise<void> {
     ],
   );
 }
+
+/** Whether the database takes the same records later: it is away, or has no room (class 53). */
+const mayPass = (error: unknown): boolean =>
+  isUnavailable(error) || (error instanceof Error && 'code' in error && /^53...$/.test(String(error.code)));
 
 function usersOf(batch: readonly ExecutionRecord[]): number[] {
   const principals = batch.map(r => readPrincipal(r.principal));

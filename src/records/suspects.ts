@@ -2,7 +2,7 @@ import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
 import { findVersion } from '../plugins/plugin-store.ts';
 import type { Quarantine } from './quarantine.ts';
-import type { Crash } from './suspension.ts';
+import { type Crash, isActive } from './suspension.ts';
 
 /** A version that ran during each crash of the serving process, and what the supervisor observed. */
 export type Suspect = { versionId: number; seen: string; crashes: Crash[] };
@@ -21,6 +21,8 @@ export async function suspendSuspects(
     if (version === undefined) continue;
     const before = quarantine.findOfVersion(version.pluginId, versionId);
     const now = Date.now();
+    // Another serving process got the same crash to handle, and has suspended it a moment ago.
+    if (before !== undefined && isActive(before, now)) continue;
     const cause = `version ${version.version} was running when the serving process ${seen}`;
     await quarantine.suspend({
       pluginId: version.pluginId,

@@ -23,6 +23,20 @@ const keep = (n: number, value: string): string => `(i32.store (i32.const ${2048
 const answer = (n: number): string =>
   `(drop (call $respond (i32.const 200) (i32.const 0) (i32.const 0) (i32.const 2048) (i32.const ${4 * n}))) (i32.const 0)`;
 
+t.test('the log of an execution keeps so many bytes, whatever they are, and no half of a character', t => {
+  for (const letter of ['a', '\u0001', 'ж', '漢', '🎓']) {
+    const state = new ExecutionState(new Int32Array(2));
+    for (let k = 0; k < 100; k++) state.log(1, letter.repeat(4000));
+    const text = state.logLines.map(line => line.text).join('');
+    const bytes = Buffer.byteLength(text);
+    t.ok(bytes <= LIMITS.logBytesPerExecution, `${bytes} bytes of ${JSON.stringify(letter)}`);
+    t.ok(bytes > LIMITS.logBytesPerExecution * 0.9);
+    t.notMatch(text, /\ufffd/);
+    t.equal(state.logTruncated, true);
+  }
+  t.end();
+});
+
 t.test('a reset leaves nothing of an execution in the state of a lane', t => {
   const control = (): Int32Array => new Int32Array(2);
   const [used, fresh] = [new ExecutionState(control()), new ExecutionState(control())];

@@ -329,6 +329,9 @@ t.test(
     t.not(find(versionId, 59 * 60_000), undefined);
     t.equal(find(versionId, 61 * 60_000), undefined, 'after an hour it is tried again');
     t.equal(find(versionId + 1, 0), undefined, 'another version is not meant');
+    await suspendSuspects(db, q, [{ versionId, seen: 'ended by SIGSEGV twice', crashes }]);
+    t.equal(find(versionId, 61 * 60_000), undefined, 'another process that hears of the same crash changes nothing');
+    await db.query("UPDATE plugin_quarantine SET until = now() - interval '1 minute'");
     await q.load();
     await suspendSuspects(db, q, [{ versionId, seen: 'ended by SIGSEGV twice', crashes }]);
     t.match(find(versionId, 365 * 86_400_000), {
@@ -347,6 +350,8 @@ t.test(
     t.match((await s.admin('GET', '/plugins/moody')).json.quarantine, [
       { trigger: null, version_id: versionId, until: null },
     ]);
+    const waiting = (await s.admin('GET', '/attention')).json.items as Json[];
+    t.equal(waiting.find(w => w.kind === 'suspended')?.detail, 'moody', 'without the name of a trigger');
     const next = watPlugin({ ...MOODY_PARTS, version: '1.0.1' });
     await s.install(next);
     t.equal((await s.trigger('moody/a', { method: 'POST', body: 'n' })).status, 200, 'a new version is let in at once');
