@@ -1,7 +1,8 @@
-import { type Actor, appendAudit, eraseAuditOf, listAudit } from '../audit/audit-log.ts';
+import { type Actor, appendAudit, eraseAuditOf, listAudit, listAuditAbout } from '../audit/audit-log.ts';
 import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
+import { holdUser } from '../db/held-rows.ts';
 import { LOCKS, lockForTransaction } from '../db/locks.ts';
 import { eraseFilesOf, listFilesOf } from '../files/file-records.ts';
 import { readGraphSchema } from '../graph/graph-schema.ts';
@@ -87,6 +88,7 @@ export async function exportPerson(db: Database, person: Person) {
     files: await ofUser(id => listFilesOf(db, id)),
     executions,
     recordings: await ofUser(id => listRecordingsOf(db, id, RECORDING_BYTES_MAX)),
+    audit_about: await ofUser(id => listAuditAbout(db, { userId: id, externalId }, ROWS_MAX)),
     audit: await ofUser(id => listAudit(db, { actorUserId: id, before: LATEST, limit: ROWS_MAX })),
     plugins: [...new Set(executions.map(e => e.pluginId))],
   };
@@ -103,6 +105,8 @@ const KEPT = [
 ];
 
 async function eraseOfUser(client: Queryable, user: GlobalUser): Promise<Record<string, number>> {
+  // An appointment that is made meanwhile would go with the user.
+  await holdUser(client, user.id);
   if ((await findAdmin(client, user.id)) !== undefined)
     throw new ServiceError(
       'conflict',

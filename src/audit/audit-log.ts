@@ -212,6 +212,25 @@ export async function listAudit(db: Queryable, f: AuditFilter): Promise<AuditEnt
   return rows.map(readEntry);
 }
 
+/** Entries that say something of a person, as an erasure finds them: of the user, and of relationships and files. */
+export async function listAuditAbout(
+  db: Queryable,
+  of: { userId: number; externalId: string | null },
+  limit: number,
+): Promise<AuditEntry[]> {
+  const rows = await findRows<StoredAudit>(
+    db,
+    `SELECT ${COLUMNS} FROM audit_log a
+     WHERE CASE a.object_type
+       WHEN 'user' THEN a.object_id = $1::text
+       WHEN 'file' THEN a.before ->> 'user_id' = $1::text
+       WHEN 'relationship' THEN $2::text IS NOT NULL AND audit_names_person(a, ARRAY[$2::text]) END
+     ORDER BY id DESC LIMIT $3`,
+    [String(of.userId), of.externalId, limit],
+  );
+  return rows.map(readEntry);
+}
+
 export async function findAuditEntry(db: Queryable, id: number): Promise<AuditEntry | undefined> {
   const row = await findRow<StoredAudit>(db, `SELECT ${COLUMNS} FROM audit_log WHERE id = $1`, [id]);
   return row === undefined ? undefined : readEntry(row);
