@@ -57,5 +57,6 @@ t.test('wrong users are refused by field', async t => {
   t.match((await s.admin('PATCH', `/users/${other.json.id}`, { external_id: 'e-1' })).json, { status: 409 });
   for (const id of ['99999', 'x', '0', '-1', '1e3'])
     t.equal((await s.admin('PATCH', `/users/${id}`, {})).status, 404, `PATCH ${id}`);
-  t.equal((await s.admin('GET', '/users/99999')).status, 404);
+  for (const part of ['', '/sessions', '/tokens', '/messenger-accounts', '/roles'])
+    t.equal((await s.admin('GET', `/users/99999${part}`)).status, 404, `the list ${part} of a user who is not there`);
 });

@@ -3,7 +3,7 @@ import { appendAudit } from '../../audit/audit-log.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { Database } from '../../db/database.ts';
 import { NO_STORE, type Request, sessionCookieOf } from '../../http/message.ts';
-import { findUser } from '../../identity/find-users.ts';
+import { findUser, requireUser } from '../../identity/find-users.ts';
 import { findSession, listSessions, revokeSession, type Session } from '../../identity/sessions.ts';
 import { actorOf, actorOfUser, userSessionOf } from '../contract/caller.ts';
 import { resource } from '../contract/contract.ts';
@@ -171,9 +171,11 @@ export const logOut: Handle<typeof ownSessions.logOut, SessionsParts> = async (
   return { status: 204, headers: [...headers, NO_STORE, FORGET] };
 };
 
-const list: Handle<typeof userSessions.list, SessionsParts> = async ({ db }, { params, query }) => {
+const list: Handle<typeof userSessions.list, SessionsParts> = async ({ db }, { caller, params, query }) => {
+  await requireUser(db, params.user);
+  const own = caller.kind === 'admin' ? caller.session.id : null;
   const load = (before: number, limit: number) => listSessions(db, params.user, before, limit);
-  return { status: 200, json: await loadPage(query, load, s => sessionJson(s, null)) };
+  return { status: 200, json: await loadPage(query, load, s => sessionJson(s, own)) };
 };
 
 const revoke: Handle<typeof userSessions.revoke, SessionsParts> = async ({ db }, { caller, params, request }) => {

@@ -4,6 +4,7 @@ import { ServiceError } from '../../base/errors.ts';
 import type { Database } from '../../db/database.ts';
 import { NO_STORE } from '../../http/message.ts';
 import { findAdmin } from '../../identity/admin-accounts.ts';
+import { requireUser } from '../../identity/find-users.ts';
 import { addUserToken, listUserTokens, revokeUserToken } from '../../identity/user-tokens.ts';
 import { actorOf, actorOfUser, userSessionOf } from '../contract/caller.ts';
 import { resource } from '../contract/contract.ts';
@@ -133,6 +134,7 @@ const revokeOwn: Handle<typeof ownTokens.revoke, UserTokensParts> = async ({ db 
 };
 
 const list: Handle<typeof userTokens.list, UserTokensParts> = async ({ db }, { params, query }) => {
+  await requireUser(db, params.user);
   const json = await loadPage(query, (before, limit) => listUserTokens(db, params.user, before, limit), tokenJson);
   return { status: 200, json };
 };

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { ServiceError } from '../../base/errors.ts';
 import type { Database } from '../../db/database.ts';
 import { NO_STORE, type Request } from '../../http/message.ts';
+import { requireUser } from '../../identity/find-users.ts';
 import {
   type LinkedAccount,
   listAccounts,
@@ -141,10 +142,10 @@ const unlink: Handle<typeof messengerAccounts.unlink, MessengerAccountsParts> = 
   return { status: 204 };
 };
 
-const listOfUser: Handle<typeof userMessengerAccounts.list, MessengerAccountsParts> = async ({ db }, { params }) => ({
-  status: 200,
-  json: wholePage((await listAccounts(db, params.user)).map(accountJson)),
-});
+const listOfUser: Handle<typeof userMessengerAccounts.list, MessengerAccountsParts> = async ({ db }, { params }) => {
+  await requireUser(db, params.user);
+  return { status: 200, json: wholePage((await listAccounts(db, params.user)).map(accountJson)) };
+};
 
 const unlinkOfUser: Handle<typeof userMessengerAccounts.unlink, MessengerAccountsParts> = async ({ db }, input) => {
   const { caller, params, request } = input;
