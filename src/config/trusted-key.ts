@@ -13,7 +13,7 @@ export const keyIdText = (id: Uint8Array): string => Buffer.from(id).reverse().t
  * @returns undefined for what is none
  */
 export function parseTrustedKey(entry: string): TrustedKey | undefined {
-  const [, name = '', text = ''] = /^([^=\s][^=]{0,63})=(\S+)$/.exec(entry) ?? [];
+  const [, name = '', text = ''] = /^([^=,\s][^=,]{0,63})=(\S+)$/.exec(entry) ?? [];
   const bytes = Buffer.from(text, 'base64');
   if (bytes.length !== PUBLIC_BYTES || bytes.toString('latin1', 0, 2) !== 'Ed') return undefined;
   return { name, id: keyIdText(bytes.subarray(2, 10)), key: bytes.subarray(10) };

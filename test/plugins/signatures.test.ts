@@ -157,6 +157,9 @@ t.test('an author makes keys and signs at a terminal', async t => {
   const run = (...args: string[]) => runCommand(['plugin', ...args]);
   t.match(await run('keygen', at('press')), { code: 0, out: /trust this key:.*plugins\.trusted_keys: \["press=RW/ });
   t.equal(fs.statSync(at('press.key')).mode & 0o777, 0o600);
+  // Lists of the configuration are handed to the serving processes with commas between.
+  t.match(await run('keygen', at('Smith, J.')), { code: 0, out: /trusted_keys: \["Smith-J\.=RW/ });
+  t.equal(parseTrustedKey(`Smith, J.=${fs.readFileSync(at('press.pub'), 'utf8').split('\n')[1]}`), undefined);
   t.match(await run('keygen', at('press')), { code: 1, err: /press\.key exists already/ });
   t.match(await run('sign', at('p.wasm'), '--key', at('press.key'), '--comment', 'p 1.0.0'), {
     code: 0,

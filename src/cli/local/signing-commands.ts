@@ -57,7 +57,7 @@ export function keygenCommand(file: string, flags: { json?: boolean }): string {
   writeNew(shown, keys.public, 0o644);
   const name = path
     .basename(file)
-    .replace(/[=\s]+/g, '-')
+    .replace(/[=,\s]+/g, '-')
     .slice(0, 64);
   const trusted = `${name}=${keys.public.split('\n')[1] ?? ''}`;
   if (flags.json === true) return jsonText({ secret, public: shown, key_id: keys.id, trusted });

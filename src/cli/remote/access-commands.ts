@@ -30,7 +30,7 @@ export function relationshipOf(text: string): Relationship {
 
 /** `type:id`, or the type alone. */
 function entityOf(option: string, text: string): { type: string; id: string | undefined } {
-  const [, type, id] = /^([^:#@]+)(?::([^#@]+))?$/.exec(text) ?? [];
+  const [, type, id] = /^([^:#@]+)(?::(.+))?$/s.exec(text) ?? [];
   if (type === undefined) throw new UsageError(`--${option} is ${JSON.stringify(text)}; it must be like faculty:3`);
   return { type, id };
 }
