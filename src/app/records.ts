@@ -41,7 +41,7 @@ function suspendedNow(quarantine: Quarantine): Array<readonly [{ for: string }, 
 function suspendedAttention(quarantine: Quarantine): Attention[] {
   const suspended = quarantine.list(null, Date.now());
   if (suspended.length === 0) return [];
-  const names = new Set(suspended.map(s => (s.trigger === null ? s.pluginId : `${s.pluginId} · ${s.trigger}`)));
+  const names = new Set(suspended.map(s => (s.trigger === '' ? s.pluginId : `${s.pluginId} · ${s.trigger}`)));
   const isForAll = suspended.some(s => s.caller === null);
   const detail = [...names].slice(0, NAMED).join(', ');
   const plugins = new Set(suspended.map(s => s.pluginId));

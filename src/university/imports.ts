@@ -122,7 +122,10 @@ export class Imports {
       this.#pulls.add(done);
       done
         .then(
-          run => log.info({ import: importId, state: run.state }, 'university data were pulled'),
+          run =>
+            run.state === 'failed'
+              ? log.warn({ import: importId }, 'a pull failed: GET /api/admin/university/imports says why')
+              : log.info({ import: importId, state: run.state }, 'university data were pulled'),
           (error: unknown) => log.warn({ import: importId, error: messageOf(error) }, 'a pull failed'),
         )
         .finally(() => this.#pulls.delete(done));

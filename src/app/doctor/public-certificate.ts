@@ -3,6 +3,7 @@ import type { Check } from './check.ts';
 
 const PROBE_MS = 5000;
 const SOON_DAYS = 14;
+const NO_ANSWER = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
 const DAY_MS = 24 * 3_600_000;
 
 /** When the certificate expires that clients get at an address, whether or not they would accept it. */
@@ -28,7 +29,15 @@ function expiryOf({ hostname, port }: URL): Promise<Date> {
 
 /** Looks how long the certificate of the address users see is valid, which may be a proxy's. */
 export async function publicCertificate(base: URL, now = Date.now()): Promise<Omit<Check, 'name'>> {
-  const expires = await expiryOf(base);
+  let expires: Date;
+  try {
+    expires = await expiryOf(base);
+  } catch (error) {
+    // Before the first start, and while the service is down, it says nothing of the certificate.
+    if (error instanceof Error && 'code' in error && NO_ANSWER.has(String(error.code)))
+      return { state: 'warn', detail: `${base.origin} does not answer (${error.code}): looked at when it does` };
+    throw error;
+  }
   const days = Math.floor((expires.getTime() - now) / DAY_MS);
   const date = expires.toISOString().slice(0, 10);
   if (expires.getTime() <= now)

@@ -91,6 +91,10 @@ function secretKeyOf(config: Config): Buffer | null {
   }
 }
 
+/** A key in `/etc/default` is not seen by commands. */
+const UNSEALED =
+  '\nthe key of the stored secrets was not given (secrets.key, or BOT_SECRETS_KEY): without it a restore cannot tell whether the backup was changed, and where the key is the backup is refused; make it again with the key';
+
 const isInS3 = (config: Config): boolean => config.values['s3.bucket'] !== '';
 
 type FileRow = { id: string; digest: string };
@@ -173,7 +177,8 @@ export async function backup(
       ...(manifest.files === null ? [] : [`${manifest.files.count} files of users`]),
       ...(isInS3(config) ? ['back up the bucket as well, which holds files of users'] : []),
     ].join('; ');
-    const key = manifest.secrets_fingerprint === null ? '' : '\nkeep secrets.key as well, apart from it';
+    const hasSecrets = manifest.secrets_fingerprint !== null;
+    const key = !hasSecrets ? '' : manifest.mac === null ? UNSEALED : '\nkeep secrets.key as well, apart from it';
     return { manifest, text: `${directory}: ${rows} rows of ${manifest.tables.length} tables; ${files}${key}` };
   } catch (error) {
     fs.rmSync(partial, { recursive: true, force: true });

@@ -36,7 +36,7 @@ function hostLines({ hosts }: Found): string[] {
     h.processes.reduce((sum, p) => sum + p.load[value], 0);
   const text = page({ items: hosts }, [
     ['HOST', h => `${h.name} ${h.address}`],
-    ['STATE', h => (h.state === 'silent' ? `SILENT since ${when(h.seen_at)}` : h.state)],
+    ['STATE', h => (h.state === 'silent' ? `SILENT since ${when(h.seen_at)}, id ${h.id}` : h.state)],
     ['RELEASE', h => h.versions.join(' -> ')],
     ['SINCE', h => when(h.started_at)],
     ['PROCESSES', h => String(h.processes.length)],
