@@ -82,6 +82,47 @@ async function takeProof(response: Response): Promise<void> {
   credentials.setupToken = '';
 }
 
+/** When one last clicked, typed, and declined to log in. */
+const acts = { click: 0, key: 0, declined: -1 };
+/** Without a key for so long one is not typing, and a question takes no letters. */
+const TYPED_MS = 1500;
+const noteClick = (): void => {
+  acts.click = performance.now();
+};
+const noteKey = (): void => {
+  acts.key = performance.now();
+};
+addEventListener('click', noteClick, true);
+addEventListener('keydown', noteKey, true);
+
+/** Reads come by themselves as well: what was declined is not asked again before one does something. */
+const isDeclinedRead = ({ method }: Request): boolean => method === 'GET' && acts.declined > acts.click;
+
+async function untilTyped(): Promise<void> {
+  const isTyping = (): boolean =>
+    document.activeElement?.matches('input, textarea, [contenteditable="true"]') === true &&
+    performance.now() - acts.key < TYPED_MS;
+  while (isTyping()) await new Promise(resolve => setTimeout(resolve, TYPED_MS / 5));
+}
+
+/** Keys of requests that got no answer, by the request: the same one sent again is done once (docs/api.md). */
+const unanswered = new Map<string, string>();
+/** What is larger is no form. */
+const KEYED_CHARS_MAX = 100_000;
+
+/** Gives a request its key. @returns the key, and the name the request is known by; null for one without a key */
+async function keyed(request: Request): Promise<{ name: string | null; key: string }> {
+  const none = { name: null, key: '' };
+  if (request.method !== 'POST' || request.headers.get('Content-Type')?.startsWith('multipart/')) return none;
+  const name = `${request.url} ${await request.clone().text()}`;
+  if (name.length > KEYED_CHARS_MAX) return none;
+  const key =
+    unanswered.get(name) ??
+    [...crypto.getRandomValues(new Uint8Array(16))].map(b => b.toString(16).padStart(2, '0')).join('');
+  request.headers.set('Idempotency-Key', key);
+  return { name, key };
+}
+
 /** Questions that several requests wait for together. */
 const pending = new Map<'login' | 'password', Promise<string | null>>();
 
@@ -104,11 +145,17 @@ async function resolved(problem: ApiProblem, request: Request, proof: string): P
   const asked = async (question: Question): Promise<void> => {
     const isShared = question.kind === 'login' || question.kind === 'password';
     if ((await (isShared ? askOnce(question) : ask(question))) !== null) return;
+    if (question.kind === 'login') acts.declined = performance.now();
     problem.isDeclined = true;
     throw problem;
   };
   const isLogin = LOGINS.has(new URL(request.url).pathname);
   const needsLogin = problem.code === 'unauthorized' || problem.code === 'page_proof_required';
+  if (needsLogin && !isLogin && credentials.isLoggedIn) {
+    problem.isDeclined = isDeclinedRead(request);
+    if (problem.isDeclined) throw problem;
+    if (request.method === 'GET') await untilTyped();
+  }
   if (needsLogin && !isLogin && credentials.isLoggedIn)
     return proof === credentials.proof ? await asked({ kind: 'login' }).then(() => request) : request;
   if (problem.code === 'password_confirmation_required' && problem.confirmPath !== null) {
@@ -153,9 +200,12 @@ const isOk = (response: Response): boolean => response.ok;
  */
 async function send(request: Request, isAnswer = isOk): Promise<Response> {
   const { proof } = credentials;
+  const { key, name } = await keyed(request);
   const response = await fetch(withCredentials(request)).catch(() => {
+    if (name !== null) unanswered.set(name, key);
     throw new ApiProblem(0, null);
   });
+  if (name !== null) unanswered.delete(name);
   if (isAnswer(response)) {
     await takeProof(response);
     return response;

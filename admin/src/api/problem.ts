@@ -60,7 +60,7 @@ export class ApiProblem extends Error {
 
   constructor(status: number, answer: unknown, retryAfter = 0) {
     const problem = isObject(answer) ? answer : {};
-    super(textOf(problem.detail) || (status === 0 ? '' : `HTTP ${status}`));
+    super(textOf(problem.detail));
     this.status = status;
     this.code = status === 0 ? 'unreachable' : codeOf(problem.code);
     this.requestId = textOf(problem.request_id);

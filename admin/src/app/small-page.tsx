@@ -12,6 +12,7 @@ import {
 import { IconLanguage, IconMoon, IconSun } from '@tabler/icons-react';
 import { type ReactNode, useEffect } from 'react';
 import { useTranslation } from 'react-i18next';
+import { notifyProblem } from '../parts/problem.tsx';
 import { switchLanguage } from '../texts/index.ts';
 import { Logo } from './logo.tsx';
 
@@ -25,7 +26,7 @@ export function LanguageButton() {
       size="lg"
       aria-label={t('shell.language')}
       title={t('shell.language')}
-      onClick={() => switchLanguage(isRussian ? 'en' : 'ru')}
+      onClick={() => void switchLanguage(isRussian ? 'en' : 'ru').catch(notifyProblem)}
     >
       <IconLanguage size={20} />
     </ActionIcon>

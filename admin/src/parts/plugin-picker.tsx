@@ -43,7 +43,8 @@ export function PluginPicker(props: {
   const { t } = useTranslation();
   const [text, setText] = useState('');
   // The text of what is chosen is not a search.
-  const found = useFoundPlugins(value === null ? text : '');
+  const isChosen = value !== null && (text === value || text.endsWith(` · ${value}`));
+  const found = useFoundPlugins(isChosen ? '' : text);
   const plugins = (found.data?.items ?? []).filter(p => p.state !== 'uploaded' && !without.includes(p.id));
   const data = plugins.map(p => ({ value: p.id, label: p.name === null ? p.id : `${p.name} · ${p.id}` }));
   return (

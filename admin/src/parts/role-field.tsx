@@ -4,6 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api } from '../api/client.ts';
+import { useRefusal } from '../app/may.tsx';
 import { LinkButton } from './links.tsx';
 
 /** Roles that people have, and those that imports give. */
@@ -83,6 +84,7 @@ export function RoleField(props: {
 export function UnheldRoles({ policies }: { policies: readonly string[] }) {
   const { t } = useTranslation();
   const roles = useRoles();
+  const mayAdd = useRefusal()('admin') === null;
   if (roles.data === undefined) return null;
   const { items } = roles.data;
   const asked = new Set(policies.map(roleOf).filter(role => role !== null));
@@ -99,9 +101,11 @@ export function UnheldRoles({ policies }: { policies: readonly string[] }) {
                 {t('people.import')}
               </LinkButton>
             )}
-            <LinkButton to="/admin/people" search={{ add: '1', role }} size="xs" variant="default">
-              {t('roleField.addPerson')}
-            </LinkButton>
+            {mayAdd && (
+              <LinkButton to="/admin/people" search={{ add: '1', role }} size="xs" variant="default">
+                {t('roleField.addPerson')}
+              </LinkButton>
+            )}
             <LinkButton to="/admin/people" size="xs" variant="default">
               {t('roleField.toPeople')}
             </LinkButton>

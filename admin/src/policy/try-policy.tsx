@@ -58,8 +58,9 @@ export function TryPolicy({ expression, isBroken }: { expression: string; isBrok
   const { t } = useTranslation();
   const [user, setUser] = useState<number | null>(null);
   const [override, setOverride] = useState(NONE);
-  /** What came, and of which policy: it says nothing of another one. */
+  /** What came, and what was asked: it says nothing of another policy or person. */
   const [tried, setTried] = useState<{ of: string; trial: Trial } | null>(null);
+  const asked = JSON.stringify([expression, user, override]);
   const [error, setError] = useState<unknown>(null);
   const [isTrying, setTrying] = useState(false);
   const run = async (): Promise<void> => {
@@ -78,7 +79,7 @@ export function TryPolicy({ expression, isBroken }: { expression: string; isBrok
     };
     try {
       const trial = answered(await api.POST('/api/admin/policies/try', { body: { expression, user, attributes } }));
-      setTried({ of: expression, trial });
+      setTried({ of: asked, trial });
     } catch (problem) {
       setTried(null);
       setError(problem);
@@ -163,7 +164,7 @@ export function TryPolicy({ expression, isBroken }: { expression: string; isBrok
           {t('tryPolicy.run')}
         </Button>
         <ProblemAlert error={error} />
-        {tried?.of === expression && <TrialResult trial={tried.trial} />}
+        {tried?.of === asked && <TrialResult trial={tried.trial} />}
       </Stack>
     </Card>
   );

@@ -52,6 +52,8 @@ export function InstallForm(props: Props) {
       return { plugin: answered(reply), tag: tagOf(reply) };
     },
     enabled: installed_version !== null,
+    // The form begins with what is there now, and with the tag of that.
+    gcTime: 0,
   });
   if (installed_version === null) return <KnownForm {...props} before={null} tag={null} />;
   return <Loaded query={before}>{({ plugin, tag }) => <KnownForm {...props} before={plugin} tag={tag} />}</Loaded>;

@@ -51,11 +51,16 @@ async function endAll(user: number): Promise<void> {
     for (const { id } of items) await unlessGone(revokeToken(user, id));
     if (items.length < BATCH) break;
   }
+  // One's own session last: without it nothing more could be ended.
+  let own: number | null = null;
   for (;;) {
     const { items } = await listSessions(user, undefined, BATCH);
-    for (const { id } of items) await unlessGone(endSession(user, id));
+    for (const { current, id } of items)
+      if (current) own = id;
+      else await unlessGone(endSession(user, id));
     if (items.length < BATCH) break;
   }
+  if (own !== null) await unlessGone(endSession(user, own));
 }
 
 /** Where a person is logged in and which programs act in their name; each can be ended. */

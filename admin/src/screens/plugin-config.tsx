@@ -24,7 +24,13 @@ export default function PluginConfig({ plugin }: { plugin: Schemas['Plugin'] }) 
                     </Text>
                   </Table.Th>
                   <Table.Td>
-                    {!c.is_set ? t('config.unset') : c.sensitive ? t('config.secret') : <Code>{c.value}</Code>}
+                    {!c.is_set ? (
+                      t('config.unset')
+                    ) : c.sensitive ? (
+                      t('config.secret')
+                    ) : (
+                      <Code style={{ overflowWrap: 'anywhere' }}>{c.value}</Code>
+                    )}
                   </Table.Td>
                 </Table.Tr>
               ))}

@@ -27,7 +27,8 @@ export async function startTexts(): Promise<void> {
     // Names of permissions are keys, and have a colon.
     nsSeparator: false,
   });
-  await show(wanted);
+  // A page in another language is better than none.
+  await show(wanted).catch(() => show('en'));
 }
 
 async function show(language: Language): Promise<void> {
@@ -41,8 +42,8 @@ async function show(language: Language): Promise<void> {
 
 /** Shows the pages in a language from now on. */
 export async function switchLanguage(language: Language): Promise<void> {
-  localStorage.setItem(KEPT, language);
   await show(language);
+  localStorage.setItem(KEPT, language);
 }
 
 export const currentLanguage = (): Language => (i18next.language === 'ru' ? 'ru' : 'en');

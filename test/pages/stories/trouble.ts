@@ -198,7 +198,7 @@ t.test('what is not there is said on a page with a way back', async t => {
 });
 
 t.test('a service that cannot be reached is said in words, and the same click works when it is back', async t => {
-  const { context, open, page } = await startAdminBrowser(t, { sample: true });
+  const { context, open, page, s } = await startAdminBrowser(t, { sample: true });
   await open('/admin/plugins/hello?tab=access');
   const origins = page.getByPlaceholder('https://www.example.org');
   await origins.fill('https://students.example.org');
@@ -222,6 +222,23 @@ t.test('a service that cannot be reached is said in words, and the same click wo
   await page.getByRole('button', { name: 'Try again' }).click();
   await page.getByRole('link', { name: 'Hello' }).waitFor();
   t.match(page.url(), /search=hel/);
+
+  // What was done although its answer was lost is done once.
+  let posts = 0;
+  await page.route('**/api/admin/users', async route => {
+    if (route.request().method() !== 'POST' || posts++ > 0) return await route.continue();
+    await route.fetch();
+    await route.abort();
+  });
+  await open('/admin/people?add=1');
+  const person = page.getByRole('dialog');
+  await person.getByLabel('Name').fill('Once');
+  await person.getByRole('button', { name: 'Add a person' }).click();
+  await person.getByRole('alert').waitFor();
+  await person.getByRole('button', { name: 'Add a person' }).click();
+  await page.getByText('Once is added').waitFor();
+  const { json } = await request(`${s.base}/api/admin/users?search=Once`, { headers: await sessionOf(s) });
+  t.same([posts, (json.items as unknown[]).length], [2, 1]);
 });
 
 t.test('a session that ends is begun again over the page, and what was typed is sent', async t => {
@@ -245,6 +262,15 @@ t.test('a session that ends is begun again over the page, and what was typed is 
   await page.getByText('The origins are saved').waitFor();
   await page.reload();
   await page.getByText('https://students.example.org').first().waitFor();
+
+  // What comes by itself asks once for a login that is declined.
+  await open('/admin/');
+  await context.clearCookies();
+  await dialog.getByText('Your session has ended').waitFor();
+  await page.keyboard.press('Escape');
+  await dialog.waitFor({ state: 'detached' });
+  for (let k = 0; k < 3; k++) await page.waitForResponse(r => r.status() === 401);
+  t.equal(await dialog.count(), 0);
   t.same(errors, []);
 });
 
