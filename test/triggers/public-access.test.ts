@@ -67,15 +67,15 @@ t.test('an upgrade names what it adds; new triggers are for users, old ones keep
 });
 
 t.test('a trigger that comes back has the settings it had, and the review says so', async t => {
-  await s.install(plugin('back', '1', [{ name: 'kept' }, { name: 'away' }]));
+  await s.install(plugin('again', '1', [{ name: 'kept' }, { name: 'away' }]));
   const closed = { allow_user_session: true, policy_expression: "has_role('staff')" };
-  await s.admin('PUT', '/plugins/back/triggers/away/settings', closed);
-  await s.install(plugin('back', '2', [{ name: 'kept' }]));
-  const up = await upload('back', '3', [{ name: 'kept' }, { name: 'away' }]);
+  await s.admin('PUT', '/plugins/again/triggers/away/settings', closed);
+  await s.install(plugin('again', '2', [{ name: 'kept' }]));
+  const up = await upload('again', '3', [{ name: 'kept' }, { name: 'away' }]);
   const [, away] = up.access as Json[];
   t.match(away, { trigger: 'away', new: false, effective_access: 'user', has_policy: true });
-  await installed('back', { wasm_key: up.wasm_key ?? '', accept_suggested_access: true });
-  t.match((await s.admin('GET', '/plugins/back/triggers/away/settings')).json, closed);
+  await installed('again', { wasm_key: up.wasm_key ?? '', accept_suggested_access: true });
+  t.match((await s.admin('GET', '/plugins/again/triggers/away/settings')).json, closed);
 });
 
 t.test('an upgrade that opens another address of a public trigger needs a confirmation', async t => {
