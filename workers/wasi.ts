@@ -130,7 +130,9 @@ function guardAll(functions: Record<string, WasiFunction>, state: ExecutionState
         return run(...args);
       } catch (error) {
         state.ended ??= 'fault';
-        state.failure ??= `WASI function ${name} failed: ${error instanceof Error ? error.message : 'unknown'}`;
+        // `proc_exit` ends it by a trap as well, and has not failed.
+        if (state.ended !== 'exit')
+          state.failure ??= `WASI function ${name} failed: ${error instanceof Error ? error.message : 'unknown'}`;
         trap();
       }
     };

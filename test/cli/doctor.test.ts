@@ -248,7 +248,7 @@ t.test('a certificate that has expired, or soon will, is named with its day', as
     t.match(of(checks, 'certificate'), want);
   }
   const gone = await run({ BOT_HTTP_PUBLIC_URL: 'https://127.0.0.1:1' });
-  t.match(of(gone, 'certificate'), { state: 'failed', detail: /ECONNREFUSED/ });
+  t.match(of(gone, 'certificate'), { state: 'warn', detail: /ECONNREFUSED.*looked at when it does/ });
 });
 
 t.test('a clock that is apart from the database, and a lack of connections, are named with what helps', async t => {
