@@ -117,6 +117,8 @@ function wasiSignatures(): Map<string, WasmSignature> {
   );
 }
 
+const hasExited = ({ ended }: ExecutionState): boolean => ended === 'exit';
+
 /**
  * Wraps the functions: they trap once the execution has ended, and after a stack overflow, which the guest must not
  * catch.
@@ -129,10 +131,10 @@ function guardAll(functions: Record<string, WasiFunction>, state: ExecutionState
       try {
         return run(...args);
       } catch (error) {
-        state.ended ??= 'fault';
         // `proc_exit` ends it by a trap as well, and has not failed.
-        if (state.ended !== 'exit')
-          state.failure ??= `WASI function ${name} failed: ${error instanceof Error ? error.message : 'unknown'}`;
+        if (hasExited(state)) trap();
+        state.ended ??= 'fault';
+        state.failure ??= `WASI function ${name} failed: ${error instanceof Error ? error.message : 'unknown'}`;
         trap();
       }
     };

@@ -104,6 +104,12 @@ export function composeUniversity(core: Core): Feature {
         v['university_sync.enabled'] ? (await lastPulls(db)).map(({ at, state }) => [{ state }, at] as const) : [],
         'max',
       ),
+      gauge(
+        'plugin_host_pull_interval_seconds',
+        'How often university data are pulled; none without pulls.',
+        v['university_sync.enabled'] ? [[{}, everySeconds]] : [],
+        'max',
+      ),
     ],
     attention: () => failedImports(db),
     duties: () => (imports.isPulling ? ['university_pull'] : []),
