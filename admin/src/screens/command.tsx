@@ -12,7 +12,8 @@ import { PluginCrumbs } from '../parts/links.tsx';
 import { LoadedPage } from '../parts/loaded-page.tsx';
 import { Outdated } from '../parts/outdated.tsx';
 import { Page } from '../parts/page.tsx';
-import { memberText, notifyProblem } from '../parts/problem.tsx';
+import { memberText } from '../parts/problem.tsx';
+import { useBusy } from '../parts/use-busy.ts';
 import { useDraft } from '../parts/use-draft.ts';
 import { useSettingsChange } from '../parts/use-settings-change.ts';
 import { WhyButton } from '../parts/why-button.tsx';
@@ -34,6 +35,7 @@ export default function CommandScreen() {
   });
   const { done, sent } = useSettingsChange(id);
   const saved = (what: string): Promise<void> => done(t('access.saved', { trigger: `/${name}`, what }));
+  const [isBusy, begin] = useBusy();
   const change = (what: string, work: Promise<unknown>): Promise<void> => sent(work).then(() => saved(what));
   /** Asks before a change opens the command to everyone. @throws Error when it is not wanted */
   const assertMayOpen = async (before: Settings, after: Settings): Promise<void> => {
@@ -107,15 +109,12 @@ export default function CommandScreen() {
               <Switch
                 checked={settings.record}
                 label={t('command.recordSwitch')}
-                onChange={event =>
-                  void change(
-                    memberText('record'),
-                    api.PUT('/api/admin/plugins/{id}/commands/{cmd}/record', {
-                      params: at(tag),
-                      body: { record: event.currentTarget.checked },
-                    }),
-                  ).catch(notifyProblem)
-                }
+                disabled={isBusy}
+                onChange={event => {
+                  const body = { record: event.currentTarget.checked };
+                  const path = '/api/admin/plugins/{id}/commands/{cmd}/record';
+                  begin(() => change(memberText('record'), api.PUT(path, { params: at(tag), body })));
+                }}
               />
             </Section>
           </May>

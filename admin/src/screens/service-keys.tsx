@@ -58,7 +58,7 @@ function useColumns(): (rotate: (key: Key) => void) => ReadonlyArray<Column<Key>
       key: 'name',
       title: t('keys.name'),
       cell: k => (
-        <KeyName of={k}>
+        <KeyName of={k} principal={`service:${k.id}`}>
           <Group hiddenFrom="sm" mt={4}>
             <Scopes scopes={k.scopes} />
           </Group>

@@ -11,7 +11,8 @@ import { LinkButton, PluginCrumbs } from '../parts/links.tsx';
 import { LoadedPage } from '../parts/loaded-page.tsx';
 import { Outdated } from '../parts/outdated.tsx';
 import { Page } from '../parts/page.tsx';
-import { memberText, notifyProblem } from '../parts/problem.tsx';
+import { memberText } from '../parts/problem.tsx';
+import { useBusy } from '../parts/use-busy.ts';
 import { useDraft } from '../parts/use-draft.ts';
 import { useSettingsChange } from '../parts/use-settings-change.ts';
 import { WhyButton } from '../parts/why-button.tsx';
@@ -37,6 +38,7 @@ export default function TriggerScreen() {
   const { done, sent } = useSettingsChange(id);
   const saved = (member: string): Promise<void> => done(t('access.saved', { trigger: name, what: memberText(member) }));
   const at = (tag: string) => ({ path, header: { 'If-Match': tag } });
+  const [isBusy, begin] = useBusy();
   const change = async (
     tag: string,
     body: Partial<Pick<Settings, 'policy_expression' | 'frontend_origins' | 'record'>>,
@@ -107,7 +109,11 @@ export default function TriggerScreen() {
               <Switch
                 checked={settings.record}
                 label={t('trigger.recordSwitch')}
-                onChange={event => void change(tag, { record: event.currentTarget.checked }).catch(notifyProblem)}
+                disabled={isBusy}
+                onChange={event => {
+                  const record = event.currentTarget.checked;
+                  begin(() => change(tag, { record }));
+                }}
               />
             </Section>
           </May>

@@ -11,11 +11,12 @@ import { Empty } from '../parts/empty.tsx';
 import { KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
 import { LinkButton } from '../parts/links.tsx';
 import { Loaded } from '../parts/loaded.tsx';
-import { notifyDone, notifyProblem } from '../parts/problem.tsx';
+import { notifyDone } from '../parts/problem.tsx';
 import { bytesText } from '../parts/quantities.ts';
 import { StateBadge } from '../parts/state-badge.tsx';
 import { StateDiff } from '../parts/state-diff.tsx';
 import { When } from '../parts/time.tsx';
+import { useBusy } from '../parts/use-busy.ts';
 import { useSent } from '../parts/use-settings-change.ts';
 import type { ReadPlugin } from './plugin.tsx';
 import { Section, Signed } from './review.tsx';
@@ -30,6 +31,7 @@ export default function Versions({ plugin, tag }: ReadPlugin) {
   const [{ compared }, setSearch] = useSearchState();
   const { id } = plugin;
   const sent = useSent(id);
+  const [isBusy, begin] = useBusy();
   const list = useKeyset<Version, { items: Version[] }>(['plugins', id, 'versions'], async cursor =>
     answered(
       await api.GET('/api/admin/plugins/{id}/versions', { params: { path: { id }, query: { limit: 20, cursor } } }),
@@ -40,15 +42,11 @@ export default function Versions({ plugin, tag }: ReadPlugin) {
     const text = t('versions.backText', { ...names, now: plugin.version });
     const title = t('versions.back', names);
     if (!(await confirmed({ title, text, action: t('versions.backGo'), isDangerous: false }))) return;
-    try {
-      const params = { path: { id }, header: { 'If-Match': tag } };
-      await sent(api.POST('/api/admin/plugins/{id}/rollback', { params, body: { wasm_key: v.wasm_key } }));
-      await queries.invalidateQueries({ queryKey: ['plugins'] });
-      setSearch({ compared: undefined });
-      notifyDone(t('versions.backDone', { version: v.version }));
-    } catch (problem) {
-      notifyProblem(problem);
-    }
+    const params = { path: { id }, header: { 'If-Match': tag } };
+    await sent(api.POST('/api/admin/plugins/{id}/rollback', { params, body: { wasm_key: v.wasm_key } }));
+    await queries.invalidateQueries({ queryKey: ['plugins'] });
+    setSearch({ compared: undefined });
+    notifyDone(t('versions.backDone', { version: v.version }));
   };
   return (
     <Stack>
@@ -127,7 +125,8 @@ export default function Versions({ plugin, tag }: ReadPlugin) {
                           size="compact-sm"
                           variant="light"
                           aria-label={`${t('versions.backGo')}: ${v.version}`}
-                          onClick={() => void back(v)}
+                          loading={isBusy}
+                          onClick={() => begin(() => back(v))}
                         >
                           {t('versions.backGo')}
                         </Button>
