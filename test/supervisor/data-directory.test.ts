@@ -193,3 +193,39 @@ t.test('links that the account puts into the data directory do not redirect writ
   t.throws(() => lockDataDirectory(directory, 'serve'), { code: 'ELOOP' }, 'a lock that is a link is refused');
   t.end();
 });
+
+t.test('an embedded PostgreSQL that ends is started again, one at a time and where it was', async t => {
+  // The path of a socket in it would be too long, so that the server listens on a port.
+  const directory = fs.mkdtempSync(path.join(ROOT, 'long-'.repeat(16)));
+  const port = String(await takePort());
+  const run = start(directory, { BOT_HTTP_PORT: port });
+  t.teardown(async () => {
+    run.child.kill('SIGTERM');
+    await run.exited;
+  });
+  await run.until(/is ready/);
+  const pidAndPort = (): [pid: number, port: string] => {
+    if (!fs.existsSync(path.join(directory, 'postgres', 'postmaster.pid'))) return [0, ''];
+    const lines = postmaster(directory).split('\n');
+    return [Number(lines[0]), lines[3] ?? ''];
+  };
+  const isReady = () =>
+    request(`http://127.0.0.1:${port}/readyz`).then(
+      answer => answer.status === 200,
+      () => false,
+    );
+  const [first, place] = pidAndPort();
+  let last = first;
+  // The second one ends before its database is prepared.
+  for (let k = 0; k < 2; k++) {
+    signalDescendant(last, 'SIGKILL');
+    await until(() => ![0, last].includes(pidAndPort()[0]));
+    [last] = pidAndPort();
+  }
+  await until(isReady);
+  const [now] = pidAndPort();
+  for (let k = 0; k < 30; k++) {
+    t.same(pidAndPort(), [now, place]);
+    await new Promise(r => setTimeout(r, 100));
+  }
+});

@@ -266,7 +266,7 @@ t.test('a session that ends is begun again over the page, and what was typed is 
   // What comes by itself asks once for a login that is declined.
   await open('/admin/');
   await page.getByRole('heading', { name: 'Overview' }).first().waitFor();
-  await page.getByRole('link', { name: /hello/i }).first().waitFor();
+  await page.waitForResponse(r => r.status() === 200 && r.url().includes('/api/admin/'));
   await context.clearCookies();
   await dialog.getByText('Your session has ended').waitFor();
   await page.keyboard.press('Escape');
