@@ -191,6 +191,15 @@ export function onOtherRoles(listener: () => void): () => void {
   return () => roleListeners.delete(listener);
 }
 
+/** Called when a request on a page without a dialog for it finds that the session has ended. */
+const endListeners = new Set<() => void>();
+
+/** @returns what ends it */
+export function onSessionEnd(listener: () => void): () => void {
+  endListeners.add(listener);
+  return () => endListeners.delete(listener);
+}
+
 const isOk = (response: Response): boolean => response.ok;
 
 /**
@@ -212,6 +221,7 @@ async function send(request: Request, isAnswer = isOk): Promise<Response> {
   }
   const problem = await problemOf(response);
   if (problem.isAboutRoles) for (const listener of roleListeners) listener();
+  if (problem.code === 'unauthorized' && !credentials.isLoggedIn) for (const listener of endListeners) listener();
   return await send(await resolved(problem, request, proof), isAnswer);
 }
 

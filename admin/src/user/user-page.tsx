@@ -1,9 +1,9 @@
 import { ActionIcon, Alert, Anchor, Button, Container, Group, Stack, Tabs, Text, Title } from '@mantine/core';
 import { IconLogout, IconSettings } from '@tabler/icons-react';
-import { useQuery } from '@tanstack/react-query';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useEffect } from 'react';
 import { useTranslation } from 'react-i18next';
-import { answered, api } from '../api/client.ts';
+import { answered, api, onSessionEnd } from '../api/client.ts';
 import { Logo } from '../app/logo.tsx';
 import { LanguageButton, SmallPage, ThemeButton } from '../app/small-page.tsx';
 import { Loaded } from '../parts/loaded.tsx';
@@ -23,6 +23,9 @@ export function UserPage() {
     queryFn: async () => answered(await api.GET('/api/auth/check')),
     staleTime: Number.POSITIVE_INFINITY,
   });
+  const queries = useQueryClient();
+  // The page then offers the way in.
+  useEffect(() => onSessionEnd(() => void queries.invalidateQueries({ queryKey: ['check'] })), [queries]);
   const isMessengers = location.pathname === MESSENGERS;
   const title = t(isMessengers ? 'user.messengers' : 'user.account');
   useEffect(() => {

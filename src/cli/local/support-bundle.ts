@@ -22,7 +22,7 @@ const METRICS_MS = 5000;
 async function metricsText(config: Config): Promise<string> {
   const { 'metrics.host': host, 'metrics.port': port, 'metrics.token': token } = config.values;
   if (port === 0) return 'metrics.port is not set\n';
-  const answer = await fetch(`http://${host}:${port}/metrics`, {
+  const answer = await fetch(`http://${host.includes(':') ? `[${host}]` : host}:${port}/metrics`, {
     headers: token === '' ? {} : { Authorization: `Bearer ${token}` },
     signal: AbortSignal.timeout(METRICS_MS),
   });
