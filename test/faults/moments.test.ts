@@ -74,11 +74,12 @@ function heldRegistry() {
     compiledBytesMax: 1e9,
   });
   const next = async (k: number) => {
-    for (;;) {
+    for (let turns = 0; turns < 1000; turns++) {
       const one = asked[k];
       if (one !== undefined) return one;
       await new Promise(r => setImmediate(r));
     }
+    throw new Error(`the database was not asked a ${k + 1}th time`);
   };
   const letsUsersIn = () => registry.find('p')?.triggers.get('run')?.settings.allowUserSession;
   return { registry, next, letsUsersIn };
@@ -259,11 +260,16 @@ t.test('what is given to a user or a plugin that is going waits for the end, and
     await db.query("INSERT INTO plugins (id) VALUES ('p') ON CONFLICT DO NOTHING");
     await gone.query('BEGIN');
     await gone.query(`DELETE FROM ${table} WHERE id = $1`, [table === 'plugins' ? 'p' : id]);
-    const given = give().then(
-      () => 'given',
-      (error: unknown) => Reflect.get(error as object, 'code'),
-    );
-    for (;;) {
+    let isDone = false;
+    const given = give()
+      .then(
+        () => 'given',
+        (error: unknown) => Reflect.get(error as object, 'code'),
+      )
+      .finally(() => {
+        isDone = true;
+      });
+    while (!isDone) {
       const { rows: waits } = await gone.query(
         "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()",
       );
