@@ -4,7 +4,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { erasePerson, findPersonOfUser } from '../../src/app/person-data.ts';
-import { appendAudit } from '../../src/audit/audit-log.ts';
+import { type Actor, appendAudit } from '../../src/audit/audit-log.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { readMigrations } from '../../src/db/migrate.ts';
 import { eraseUser } from '../../src/identity/users.ts';
@@ -108,6 +108,15 @@ for (let k = 0; k < 200 && (await recorded()) < 2; k++) await sleep(50);
 t.test('an export holds everything of the person, with the files, and no secret', async t => {
   const directory = t.testdir({});
   const file = path.join(directory, 'ada.tar.gz');
+  const by: Actor = { kind: 'setup', userId: null, name: 'test', requestId: 'r', address: '' };
+  for (const [{ userId }, name] of [
+    [ada, 'Ada before'],
+    [other, 'Other before'],
+  ] as const)
+    await appendAudit(db, by, {
+      ...{ action: 'user.change', objectType: 'user', objectId: String(userId) },
+      after: { display_name: name },
+    });
   const made = await run('export', `user:${ada.userId}`, file);
   t.match(
     made,
@@ -131,7 +140,14 @@ t.test('an export holds everything of the person, with the files, and no secret'
     audit: [{ action: 'token.create', actor: { name: `of ${ada.userId}` } }],
     requests: [{ body: `user:${ada.userId}` }],
   });
-  t.notMatch(text, /sha256|secret|Name-e2/);
+  const about: Json[] = JSON.parse(text).audit_about;
+  const named = about.map(entry => [entry.objectType, entry.objectId, entry.after]);
+  t.match(
+    named,
+    [['user', String(ada.userId), { display_name: 'Ada before' }]],
+    'what others have done about the person',
+  );
+  t.notMatch(text, /sha256|secret|Name-e2|Other before/);
   t.equal(fs.readFileSync(path.join(directory, 'files', fileId, 'note.txt'), 'utf8'), 'of Ada');
   t.match(await run('export', 'e1', file), { code: 1, err: /is there already/ });
   t.match(await run('export', 'e9', path.join(directory, 'x')), {

@@ -568,7 +568,7 @@ const ph_value *ph_sql_value(const ph_rows *rows, size_t column);
 /** The text of a value of the row; absent for null. */
 ph_text ph_sql_text(const ph_rows *rows, size_t column);
 
-/** A whole number of the row; 0 for everything else. */
+/** A whole number of the row, also of a numeric without a fraction, which sum(bigint) is; 0 for everything else. */
 int64_t ph_sql_int(const ph_rows *rows, size_t column);
 
 /** The row as an object, by the names of its columns. */

@@ -162,7 +162,8 @@ func (r *Rows) Close() {
 	r.page = page{}
 }
 
-// Scan reads the values of the row: into pointers of Go types, []byte for bytea and for the text of others, any (numbers are json.Number then).
+// Scan reads the values of the row: into pointers of Go types, []byte for bytea and for the text of others, any
+// (numbers are json.Number then).
 // NULL needs a pointer to a pointer, as &name with name *string.
 func (r *Rows) Scan(into ...any) error {
 	if r.at < 0 || r.at >= len(r.page.Rows) {
