@@ -25,7 +25,9 @@ export function ObjectPicker(props: {
 }) {
   const { disabled = false, error, label, onChange, onChosen, required = false, type, value } = props;
   const { t } = useTranslation();
-  const [typed, setTyped] = useState<string | null>(null);
+  const [last, setTyped] = useState<string | null>(null);
+  // Another value than the one typed was set from outside: what is typed is over.
+  const typed = onChange === undefined || last?.trim() === value ? last : null;
   const text = typed ?? value;
   const [search] = useDebouncedValue(text, SEARCH_DELAY_MS);
   const found = useQuery({
@@ -38,10 +40,13 @@ export function ObjectPicker(props: {
   const nameOf = useObjectNames(type !== '' && value !== '' ? [{ type, id: value }] : []);
   const names = new Map((found.data ?? []).map(o => [o.id, o.name]));
   const name = typed === null && value !== '' ? nameOf({ type, id: value }) : null;
-  // The kit tells of a picked option twice: as an option, and then as text.
+  // The kit tells of a picked option twice at once: as an option, and then as text.
   const picked = useRef<string | null>(null);
   const choose = (id: string): void => {
     picked.current = id;
+    queueMicrotask(() => {
+      picked.current = null;
+    });
     setTyped(null);
     onChange?.(id);
     if (id !== value || onChange !== undefined) onChosen?.(id);
@@ -70,7 +75,6 @@ export function ObjectPicker(props: {
       value={text}
       onChange={next => {
         if (next === picked.current) return;
-        picked.current = null;
         setTyped(next);
         onChange?.(next.trim());
       }}

@@ -57,7 +57,11 @@ export function PluginPicker(props: {
       // What matches is what the service has found.
       filter={({ options }) => options}
       value={value}
-      onChange={onChange}
+      onChange={id => {
+        // What is taken and not kept here makes room for the next.
+        setText('');
+        onChange(id);
+      }}
       searchValue={text}
       onSearchChange={setText}
       error={error}

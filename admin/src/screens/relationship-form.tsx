@@ -108,7 +108,6 @@ export default function RelationshipForm({ definitions }: { definitions: readonl
                 }}
               />
               <ObjectPicker
-                key={`object ${resource_type}`}
                 type={resource_type}
                 label={t('relationships.object')}
                 required
@@ -138,7 +137,6 @@ export default function RelationshipForm({ definitions }: { definitions: readonl
                 }}
               />
               <ObjectPicker
-                key={`subject ${subject_type} ${added === null ? '' : `${added.resource_id} ${added.subject_id}`}`}
                 type={subject_type}
                 label={t(subject_type === 'user' ? 'relationships.person' : 'relationships.subject')}
                 required

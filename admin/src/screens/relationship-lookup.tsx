@@ -47,7 +47,6 @@ export default function RelationshipLookup({ definitions }: { definitions: reado
       <SimpleGrid cols={{ base: 1, xs: 2, lg: 4 }}>
         {needsUser && (
           <ObjectPicker
-            key={`user ${user}`}
             type="user"
             label={t('relationships.person')}
             value={user}
@@ -82,7 +81,6 @@ export default function RelationshipLookup({ definitions }: { definitions: reado
         />
         {needsObject && (
           <ObjectPicker
-            key={`object ${type} ${object}`}
             type={type}
             label={t('relationships.object')}
             value={object}

@@ -213,7 +213,6 @@ function Filters({ definitions }: { definitions: readonly Definition[] }) {
           clearButtonProps={{ 'aria-label': t('common.clear') }}
         />
         <ObjectPicker
-          key={`subject ${s.subject_type} ${s.subject}`}
           type={s.subject_type ?? 'user'}
           label={t(s.subject_type === undefined ? 'relationships.person' : 'relationships.subject')}
           value={s.subject ?? ''}
@@ -229,7 +228,6 @@ function Filters({ definitions }: { definitions: readonly Definition[] }) {
           clearButtonProps={{ 'aria-label': t('common.clear') }}
         />
         <ObjectPicker
-          key={`object ${s.type} ${s.object}`}
           type={s.type ?? ''}
           label={t('relationships.object')}
           value={s.object ?? ''}

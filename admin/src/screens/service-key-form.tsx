@@ -86,8 +86,6 @@ export function ServiceKeyForm({ onDone, onMade }: { onDone: () => void; onMade:
           />
         ))}
         <PluginPicker
-          // Empty again after each choice.
-          key={chosen.length}
           label={t('serviceKeys.addPlugin')}
           value={null}
           without={chosen.map(c => c.plugin)}

@@ -268,14 +268,26 @@ t.test('people, relationships, keys and administrators with the keyboard alone',
   // The faculty is in no data of the university.
   await press(dialog.getByRole('button', { name: 'Add it all the same' }));
   await page.getByText('faculty:physics#dean@user:s-1906').waitFor();
+  t.equal(
+    await main.getByRole('combobox', { name: 'Person', exact: true }).inputValue(),
+    '',
+    'ready for the next person',
+  );
   await tab('All');
+  const filter = main.getByRole('combobox', { name: 'Person', exact: true });
+  await choose(page, filter, 'grac', 'Grace');
+  await page.waitForURL(/subject=s-1906/);
+  t.ok(await hasFocus(filter), 'a filter that was chosen keeps the focus');
   await page.getByRole('row', { name: /Grace.*physics/ }).waitFor();
 
   await goTo('Service keys');
   await press(main.getByRole('button', { name: 'Make a service key' }).first());
   await dialog.waitFor();
   await write(dialog.getByRole('textbox', { name: 'Name' }), 'timetable');
-  await choose(page, dialog.getByRole('combobox', { name: 'Add a plugin' }), '', 'Hello');
+  const adding = dialog.getByRole('combobox', { name: 'Add a plugin' });
+  await choose(page, adding, 'hel', 'Hello');
+  t.ok(await hasFocus(adding), 'the field that was used keeps the focus');
+  t.equal(await adding.inputValue(), '', 'and is ready for the next plugin');
   await check(dialog.getByRole('checkbox', { name: 'greet', exact: true }));
   await press(dialog.getByRole('button', { name: 'Make a service key' }));
   t.match(await secret(), /^phk_/);
