@@ -1,4 +1,11 @@
-import { useNavigate, useSearch } from '@tanstack/react-router';
+import { useNavigate, useRouter, useSearch } from '@tanstack/react-router';
+
+declare module '@tanstack/react-router' {
+  interface HistoryState {
+    /** Whether this entry of the history only opened something over the screen of the one before it. */
+    isOverlay?: boolean;
+  }
+}
 
 export type SearchState = Record<string, string | undefined>;
 
@@ -13,4 +20,23 @@ export function useSearchState(): [SearchState, (change: SearchState, isStep?: b
     void go({ to: '.', search: before => ({ ...before, ...change }), replace: !isStep });
   };
   return [search, set];
+}
+
+/**
+ * What is opened over a list, as a part of its address: the back button closes it and stays on the list. Closing it by hand goes
+ * back as well, unless one came by its link.
+ *
+ * @param names of the members of the address that name what is open
+ */
+export function useOverlay(...names: string[]): { open: (change: SearchState) => void; close: () => void } {
+  const { history } = useRouter();
+  const go = useNavigate();
+  return {
+    open: change => void go({ to: '.', search: before => ({ ...before, ...change }), state: { isOverlay: true } }),
+    close: () => {
+      if (history.location.state.isOverlay === true) return history.back();
+      const closed = Object.fromEntries(names.map(n => [n, undefined]));
+      void go({ to: '.', search: before => ({ ...before, ...closed }), replace: true });
+    },
+  };
 }

@@ -5,7 +5,7 @@ import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
 import { confirmed } from '../api/questions.ts';
 import { May } from '../app/may.tsx';
-import { useSearchState } from '../app/use-search-state.ts';
+import { useOverlay, useSearchState } from '../app/use-search-state.ts';
 import { ClearFilters } from './clear-filters.tsx';
 import { CopyText } from './copy.tsx';
 import { Details } from './details.tsx';
@@ -43,7 +43,8 @@ export function FileTable(props: { list: KeysetQuery<AnyFile>; withPlugin: boole
       notifyProblem(problem);
     }
   };
-  const [search, setSearch] = useSearchState();
+  const [search] = useSearchState();
+  const overlay = useOverlay('file');
   const { file: opened } = search;
   const isFiltered = withPlugin && FILTERS.some(name => search[name] !== undefined);
   const shown = useFile(list, opened);
@@ -59,7 +60,7 @@ export function FileTable(props: { list: KeysetQuery<AnyFile>; withPlugin: boole
             title: t('files.name'),
             cell: f => (
               <>
-                <UnstyledButton onClick={() => setSearch({ file: f.id })}>
+                <UnstyledButton onClick={() => overlay.open({ file: f.id })}>
                   <Text size="sm" c="var(--mantine-color-anchor)" style={{ overflowWrap: 'anywhere' }}>
                     {f.name}
                   </Text>
@@ -112,7 +113,7 @@ export function FileTable(props: { list: KeysetQuery<AnyFile>; withPlugin: boole
       <Details
         title={shown === null ? t('files.gone') : (shown?.name ?? '')}
         isOpen={shown !== undefined}
-        onClose={() => setSearch({ file: undefined })}
+        onClose={overlay.close}
       >
         {shown === null && <Text size="sm">{t('files.goneText')}</Text>}
         {shown && <FileFacts file={shown} />}

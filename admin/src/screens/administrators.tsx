@@ -43,6 +43,7 @@ export default function Administrators() {
   const [{ appoint, roles }, setSearch] = useSearchState();
   const session = useSession();
   const own = session.data?.admin?.global_user_id ?? null;
+  const mayAppoint = useRefusal()('owner') === null;
   const list = useKeyset<Admin, { items: Admin[] }>(['admins', 'list'], async cursor =>
     answered(await api.GET('/api/admin/admins', { params: { query: { limit: 50, cursor } } })),
   );
@@ -54,7 +55,7 @@ export default function Administrators() {
     return () => clearInterval(timer);
   }, [isPending, refetch]);
   const close = (): void => setSearch({ appoint: undefined });
-  const changed = list.rows.find(a => String(a.global_user_id) === roles);
+  const changed = mayAppoint ? list.rows.find(a => String(a.global_user_id) === roles) : undefined;
   const closeRoles = (): void => setSearch({ roles: undefined });
   return (
     <Page
@@ -140,7 +141,12 @@ export default function Administrators() {
           <RolesForm admin={changed} isOwn={changed.global_user_id === own} onDone={closeRoles} />
         )}
       </Dialog>
-      <Dialog opened={appoint === '1' && own !== null} onClose={close} title={t('admins.appoint')} size="md">
+      <Dialog
+        opened={appoint === '1' && own !== null && mayAppoint}
+        onClose={close}
+        title={t('admins.appoint')}
+        size="md"
+      >
         <AppointForm onDone={close} onCancel={close} />
       </Dialog>
     </Page>

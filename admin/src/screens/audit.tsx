@@ -2,7 +2,7 @@ import { Box, Group, Select, Text, TextInput, UnstyledButton } from '@mantine/co
 import { IconListDetails } from '@tabler/icons-react';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
-import { useSearchState } from '../app/use-search-state.ts';
+import { useOverlay, useSearchState } from '../app/use-search-state.ts';
 import { AddressedDetails } from '../parts/addressed-details.tsx';
 import { ClearFilters } from '../parts/clear-filters.tsx';
 import { Doctor } from '../parts/doctor.tsx';
@@ -31,7 +31,8 @@ function startOf(day: string | undefined, after: number): string | undefined {
 export default function Audit() {
   const { t } = useTranslation();
   const actionText = useActionText();
-  const [search, setSearch] = useSearchState();
+  const [search] = useSearchState();
+  const overlay = useOverlay('entry');
   const { action, entry: opened, object_id, object_type, since, until } = search;
   const actor = /^\d+$/.test(search.actor ?? '') ? Number(search.actor) : undefined;
   const filter = { action, actor, object_type, object_id, since: startOf(since, 0), until: startOf(until, 1) };
@@ -62,7 +63,7 @@ export default function Audit() {
             title: t('audit.what'),
             cell: e => (
               <>
-                <UnstyledButton onClick={() => setSearch({ entry: String(e.id) })} fz="sm">
+                <UnstyledButton onClick={() => overlay.open({ entry: String(e.id) })} fz="sm">
                   <Text size="sm" fw={500} c="var(--mantine-color-anchor)">
                     {actionText(e.action)}
                   </Text>
@@ -95,7 +96,7 @@ export default function Audit() {
           answered(await api.GET('/api/admin/audit/{entry}', { params: { path: { entry: Number(id) } } }))
         }
         title={() => t('audit.one', { id: opened ?? '' })}
-        onClose={() => setSearch({ entry: undefined })}
+        onClose={overlay.close}
       >
         {e => <AuditDetails entry={e} />}
       </AddressedDetails>

@@ -4,7 +4,7 @@ import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
 import type { Streamed } from '../api/event-stream.ts';
 import { useLive } from '../api/use-live.ts';
-import { useSearchState } from '../app/use-search-state.ts';
+import { useOverlay, useSearchState } from '../app/use-search-state.ts';
 import { AddressedDetails } from '../parts/addressed-details.tsx';
 import { ClearFilters } from '../parts/clear-filters.tsx';
 import { Empty } from '../parts/empty.tsx';
@@ -18,6 +18,7 @@ import { EventDetails, EventPreview, type ShownEvent } from './event-details.tsx
 export function EventList() {
   const { t } = useTranslation();
   const [search, setSearch] = useSearchState();
+  const overlay = useOverlay('event');
   const { event: opened, plugin, type } = search;
   const isLive = search.live === '1';
   const filters = Object.entries({ plugin, type }).flatMap(([k, v]) => (v === undefined ? [] : [[k, v]]));
@@ -32,7 +33,7 @@ export function EventList() {
       key: 'type',
       title: t('events.type'),
       cell: e => (
-        <UnstyledButton onClick={() => setSearch({ event: e.id })}>
+        <UnstyledButton onClick={() => overlay.open({ event: e.id })}>
           <Text size="sm" fw={500} c="var(--mantine-color-anchor)" style={{ overflowWrap: 'anywhere' }}>
             {e.type}
           </Text>
@@ -96,7 +97,7 @@ export function EventList() {
         queryKey={['events', 'one']}
         load={async id => answered(await api.GET('/api/admin/events/{event}', { params: { path: { event: id } } }))}
         title={e => t('events.one', { number: e?.number ?? '' })}
-        onClose={() => setSearch({ event: undefined })}
+        onClose={overlay.close}
       >
         {e => <EventDetails event={e} />}
       </AddressedDetails>

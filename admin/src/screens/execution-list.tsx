@@ -6,7 +6,7 @@ import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
 import type { Streamed } from '../api/event-stream.ts';
 import { useLive } from '../api/use-live.ts';
-import { type SearchState, useSearchState } from '../app/use-search-state.ts';
+import { type SearchState, useOverlay, useSearchState } from '../app/use-search-state.ts';
 import { Caller } from '../parts/caller.tsx';
 import { ClearFilters } from '../parts/clear-filters.tsx';
 import { Empty } from '../parts/empty.tsx';
@@ -66,7 +66,8 @@ const LATE_FAILURES = 5;
  */
 export default function ExecutionList({ plugin }: { plugin: string | null }) {
   const { t } = useTranslation();
-  const [search, setSearch] = useSearchState();
+  const [search] = useSearchState();
+  const { close } = useOverlay('execution', 'of');
   const isLive = search.live === '1';
   const filter = filterOf(search, plugin);
   const live = useLive(isLive ? streamOf(filter) : null, executionOf);
@@ -109,11 +110,7 @@ export default function ExecutionList({ plugin }: { plugin: string | null }) {
           {table}
         </BelowFailures>
       )}
-      <ExecutionDrawer
-        plugin={plugin ?? search.of ?? null}
-        execution={search.execution}
-        onClose={() => setSearch({ execution: undefined, of: undefined })}
-      />
+      <ExecutionDrawer plugin={plugin ?? search.of ?? null} execution={search.execution} onClose={close} />
     </>
   );
 }
@@ -167,7 +164,7 @@ function executionOf({ data }: Streamed): Execution | null {
 
 function useColumns(hasPlugin: boolean): Array<Column<Execution>> {
   const { t } = useTranslation();
-  const [, setSearch] = useSearchState();
+  const { open } = useOverlay();
   const plugin: Column<Execution> = {
     key: 'plugin',
     title: t('activity.plugin'),
@@ -182,7 +179,7 @@ function useColumns(hasPlugin: boolean): Array<Column<Execution>> {
       key: 'at',
       title: t('executions.at'),
       cell: e => (
-        <UnstyledButton onClick={() => setSearch({ execution: String(e.id), of: e.plugin_id })}>
+        <UnstyledButton onClick={() => open({ execution: String(e.id), of: e.plugin_id })}>
           <Text size="sm" fw={500} c="var(--mantine-color-anchor)">
             <When at={e.started_at} />
           </Text>

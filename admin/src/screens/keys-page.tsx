@@ -4,7 +4,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { Schemas } from '../api/client.ts';
-import { May, type Need } from '../app/may.tsx';
+import { May, type Need, useRefusal } from '../app/may.tsx';
 import { useSearchState } from '../app/use-search-state.ts';
 import { Dialog } from '../parts/dialog.tsx';
 import { Empty } from '../parts/empty.tsx';
@@ -38,6 +38,7 @@ export function KeysPage<Key extends AnyKey, Made extends AnyKey>(props: KeysPag
   const { t } = useTranslation();
   const queries = useQueryClient();
   const [{ make }, setSearch] = useSearchState();
+  const mayMake = useRefusal()(need) === null;
   const [rotated, setRotated] = useState<Key | null>(null);
   const [isShown, setShown] = useState(false);
   const [isMade, setMade] = useState(false);
@@ -71,7 +72,7 @@ export function KeysPage<Key extends AnyKey, Made extends AnyKey>(props: KeysPag
         columns={columns(setRotated)}
         empty={<Empty icon={icon} title={texts.emptyTitle} text={texts.empty} action={button({ variant: 'light' })} />}
       />
-      <Dialog opened={make === '1' || isMade} onClose={close} title={texts.makeTitle} isLocked={isShown}>
+      <Dialog opened={(make === '1' && mayMake) || isMade} onClose={close} title={texts.makeTitle} isLocked={isShown}>
         {form(close, made)}
       </Dialog>
       <Dialog

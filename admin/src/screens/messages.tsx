@@ -6,7 +6,7 @@ import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
 import { confirmed } from '../api/questions.ts';
 import { May } from '../app/may.tsx';
-import { useSearchState } from '../app/use-search-state.ts';
+import { useOverlay, useSearchState } from '../app/use-search-state.ts';
 import { AddressedDetails } from '../parts/addressed-details.tsx';
 import { ClearFilters } from '../parts/clear-filters.tsx';
 import { Empty } from '../parts/empty.tsx';
@@ -33,7 +33,8 @@ const CHANNEL_NAME = { TELEGRAM: 'Telegram', VK: 'VK' } as const;
 /** What became of messages to users and chats. */
 export default function Messages() {
   const { t } = useTranslation();
-  const [search, setSearch] = useSearchState();
+  const [search] = useSearchState();
+  const overlay = useOverlay('message');
   const state = STATES.find(s => s === search.state);
   const { channel, message, plugin, request } = search;
   const list = useKeyset<Message, { items: Message[] }>(
@@ -59,7 +60,7 @@ export default function Messages() {
             key: 'text',
             title: t('messages.message'),
             cell: m => (
-              <UnstyledButton onClick={() => setSearch({ message: String(m.id) })} maw={420}>
+              <UnstyledButton onClick={() => overlay.open({ message: String(m.id) })} maw={420}>
                 <Text size="sm" lineClamp={2} c="var(--mantine-color-anchor)" style={{ overflowWrap: 'anywhere' }}>
                   {m.message.text === '' ? t('messages.files', { count: m.message.files.length }) : m.message.text}
                 </Text>
@@ -92,7 +93,7 @@ export default function Messages() {
           answered(await api.GET('/api/admin/messages/{message}', { params: { path: { message: Number(id) } } }))
         }
         title={() => t('messages.one', { id: message ?? '' })}
-        onClose={() => setSearch({ message: undefined })}
+        onClose={overlay.close}
       >
         {m => <OneMessage message={m} />}
       </AddressedDetails>

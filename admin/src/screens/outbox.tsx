@@ -3,7 +3,7 @@ import { IconTruckDelivery } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
-import { useSearchState } from '../app/use-search-state.ts';
+import { useOverlay, useSearchState } from '../app/use-search-state.ts';
 import { ClearFilters } from '../parts/clear-filters.tsx';
 import { Empty } from '../parts/empty.tsx';
 import { FilterText } from '../parts/filter-text.tsx';
@@ -48,6 +48,7 @@ export default function Outbox() {
 function Entries() {
   const { t } = useTranslation();
   const [search, setSearch] = useSearchState();
+  const overlay = useOverlay('entry');
   const state = ENTRY_STATES.find(s => s === search.state);
   const { entry, key } = search;
   const list = useKeyset<Entry, Summary & { items: Entry[] }>(
@@ -92,7 +93,7 @@ function Entries() {
           {
             key: 'id',
             title: t('outbox.entry'),
-            cell: e => <EntryName entry={e} onOpen={() => setSearch({ entry: String(e.id) })} />,
+            cell: e => <EntryName entry={e} onOpen={() => overlay.open({ entry: String(e.id) })} />,
           },
           {
             key: 'state',
@@ -132,7 +133,7 @@ function Entries() {
           />
         }
       />
-      <EntryDetails id={entry} onClose={() => setSearch({ entry: undefined })} />
+      <EntryDetails id={entry} onClose={overlay.close} />
     </>
   );
 }

@@ -3,7 +3,7 @@ import { IconSearch, IconUserPlus, IconUsers } from '@tabler/icons-react';
 import { useNavigate } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
-import { May } from '../app/may.tsx';
+import { May, useRefusal } from '../app/may.tsx';
 import { useSearchState } from '../app/use-search-state.ts';
 import { ClearFilters } from '../parts/clear-filters.tsx';
 import { Dialog } from '../parts/dialog.tsx';
@@ -31,6 +31,7 @@ export default function People() {
       }),
     ),
   );
+  const mayAdd = useRefusal()('admin') === null;
   const stopAdding = (): void => setSearch({ add: undefined, role: undefined });
   const addButton = (
     <May need="admin" isInline>
@@ -83,7 +84,7 @@ export default function People() {
           )
         }
       />
-      <Dialog opened={add === '1'} onClose={stopAdding} title={t('people.add')}>
+      <Dialog opened={add === '1' && mayAdd} onClose={stopAdding} title={t('people.add')}>
         <PersonForm
           person={null}
           role={role}

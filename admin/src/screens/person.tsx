@@ -5,7 +5,7 @@ import { useParams } from '@tanstack/react-router';
 import { lazy, Suspense } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api } from '../api/client.ts';
-import { May } from '../app/may.tsx';
+import { May, useRefusal } from '../app/may.tsx';
 import { NotFound } from '../app/not-found.tsx';
 import { useSearchState } from '../app/use-search-state.ts';
 import { Dialog } from '../parts/dialog.tsx';
@@ -39,7 +39,8 @@ export default function Person() {
     queryFn: async () => answered(await api.GET('/api/admin/users/{user}', { params: { path: { user } } })),
     enabled: isNumber,
   });
-  const isEditing = search.edit === '1';
+  const mayEdit = useRefusal()('admin') === null;
+  const isEditing = search.edit === '1' && mayEdit;
   const stopEditing = (): void => setSearch({ edit: undefined });
   if (!isNumber) return <NotFound />;
   const crumbs = (

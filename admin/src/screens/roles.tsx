@@ -5,8 +5,8 @@ import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
 import { ApiProblem } from '../api/problem.ts';
-import { May } from '../app/may.tsx';
-import { useSearchState } from '../app/use-search-state.ts';
+import { May, useRefusal } from '../app/may.tsx';
+import { useOverlay, useSearchState } from '../app/use-search-state.ts';
 import {
   type NamedRole,
   notifyGiven,
@@ -36,6 +36,7 @@ type Holder = Schemas['RoleHolder'];
 export default function Roles() {
   const { t } = useTranslation();
   const [{ give, kind: asked, plugin, role }, setSearch] = useSearchState();
+  const overlay = useOverlay('role', 'plugin');
   const kind = ROLE_KINDS.find(k => k === asked) ?? 'database';
   const list = useKeyset<Listed, { items: Listed[] }>(['roles', 'of-kind', kind], async () =>
     answered(await api.GET('/api/admin/roles', { params: { query: { kind } } })),
@@ -48,6 +49,7 @@ export default function Roles() {
       </Button>
     </May>
   );
+  const mayGive = useRefusal()('access') === null;
   const stopGiving = (): void => setSearch({ give: undefined });
   return (
     <Page title={t('nav.roles')} about={t('roles.about')} actions={giveNew}>
@@ -79,7 +81,7 @@ export default function Roles() {
                       ff="monospace"
                       fw={500}
                       style={{ overflowWrap: 'anywhere', textAlign: 'left' }}
-                      onClick={() => setSearch({ role: r.role, plugin: r.plugin_id }, true)}
+                      onClick={() => overlay.open({ role: r.role, plugin: r.plugin_id })}
                     >
                       {r.role}
                     </Anchor>
@@ -106,7 +108,7 @@ export default function Roles() {
       <Details
         title={t(opened?.plugin == null ? 'roles.title' : 'roles.titleOfPlugin', { role, plugin })}
         isOpen={opened !== null}
-        onClose={() => setSearch({ role: undefined, plugin: undefined })}
+        onClose={overlay.close}
       >
         {opened !== null && (
           <Stack>
@@ -115,7 +117,7 @@ export default function Roles() {
           </Stack>
         )}
       </Details>
-      <Dialog opened={give === '1'} onClose={stopGiving} title={t('roles.giveNew')}>
+      <Dialog opened={give === '1' && mayGive} onClose={stopGiving} title={t('roles.giveNew')}>
         <GiveNewForm kind={kind} onDone={stopGiving} />
       </Dialog>
     </Page>
