@@ -31,7 +31,9 @@ export function UniversityImport({ type, types }: { type: UniversityType; types:
     setOutcome(null);
     setError(null);
   };
-  useLeaveQuestion(running === 'import', t('university.leaveText'));
+  const isImporting = running === 'import';
+  const isOpen = given !== null && outcome?.isDryRun !== false;
+  useLeaveQuestion(isOpen || isImporting, t(isImporting ? 'university.leaveText' : 'university.leaveOpen'));
   const run = async (isDryRun: boolean): Promise<void> => {
     if (given === null) return;
     setRunning(isDryRun ? 'check' : 'import');

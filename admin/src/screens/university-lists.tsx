@@ -45,7 +45,6 @@ export function UniversityLists({ types }: { types: readonly UniversityType[] })
       setRunning(isRunning ? { id: list.id, what } : null);
       replace(list);
     });
-  useLeaveQuestion(running?.what === 'import', t('university.leaveText'));
   const run = async (): Promise<void> => {
     await take('import', importLists);
     await Promise.all(
@@ -53,6 +52,8 @@ export function UniversityLists({ types }: { types: readonly UniversityType[] })
     );
   };
   const open = lists.filter(l => l.outcome === null);
+  const isImporting = running?.what === 'import';
+  useLeaveQuestion(open.length > 0 || isImporting, t(isImporting ? 'university.leaveText' : 'university.leaveOpen'));
   const isReady = open.length > 0 && open.every(l => l.type !== null && l.file !== null);
   return (
     <Stack>

@@ -152,6 +152,7 @@ export const dataTexts = {
     typeOf: 'What {{file}} holds',
   },
   university: {
+    leaveOpen: 'The records given here are not imported yet, and have to be given again.',
     leaveText: 'The import goes on as long as this window is open; the history shows what came of it.',
     columns: {
       title_one: '{{count}} column is not named like a field',

@@ -5,6 +5,7 @@ import { IconFileTypeCsv, IconJson, IconUpload } from '@tabler/icons-react';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { bytesText } from '../parts/quantities.ts';
+import { useLeaveQuestion } from '../parts/use-leave-question.ts';
 import { type Encoding, type FileFault, FileProblem, type RecordFile, readFile, readRecords } from './record-file.ts';
 import type { UniversityType } from './types.ts';
 
@@ -24,6 +25,7 @@ export function ChooseRecords(props: {
   const { t } = useTranslation();
   const [pasted, setPasted] = useState('');
   const [fault, setFault] = useState<FileFault | null>(null);
+  useLeaveQuestion(given === null && pasted.trim() !== '', t('university.leaveOpen'));
   const refuse = (error: unknown): void => {
     if (!(error instanceof FileProblem)) throw error;
     setFault(error.fault);
