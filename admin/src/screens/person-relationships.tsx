@@ -2,10 +2,12 @@ import { Alert, Group, Stack, Text } from '@mantine/core';
 import { IconHierarchy2 } from '@tabler/icons-react';
 import { useTranslation } from 'react-i18next';
 import { answered, api, type Schemas } from '../api/client.ts';
+import { ObjectName } from '../graph/object-name.tsx';
+import { useObjectNames } from '../graph/object-names.ts';
 import { useGraphWords } from '../graph/schema.ts';
 import { Empty } from '../parts/empty.tsx';
 import { KeysetTable, useKeyset } from '../parts/keyset-list.tsx';
-import { LinkAnchor, LinkButton } from '../parts/links.tsx';
+import { LinkButton } from '../parts/links.tsx';
 import { OriginBadge } from '../parts/origin-badge.tsx';
 import { When } from '../parts/time.tsx';
 
@@ -31,6 +33,7 @@ function Direct({ externalId }: { externalId: string }) {
       ),
   );
   const rows = list.rows.filter(r => !r.resource_type.endsWith('_role'));
+  const nameOf = useObjectNames(rows.map(r => ({ type: r.resource_type, id: r.resource_id })));
   const { word } = useGraphWords();
   return (
     <Stack>
@@ -73,18 +76,12 @@ function Direct({ externalId }: { externalId: string }) {
             key: 'object',
             title: t('personRelationships.object'),
             cell: r => (
-              <div>
-                <Text size="sm">{word(r.resource_type)}</Text>
-                <LinkAnchor
-                  to="/admin/relationships"
-                  search={{ type: r.resource_type, object: r.resource_id }}
-                  size="sm"
-                  ff="monospace"
-                  style={{ overflowWrap: 'anywhere' }}
-                >
-                  {r.resource_id}
-                </LinkAnchor>
-              </div>
+              <ObjectName
+                type={r.resource_type}
+                id={r.resource_id}
+                name={nameOf({ type: r.resource_type, id: r.resource_id })}
+                side="object"
+              />
             ),
           },
           { key: 'origin', title: t('personRelationships.origin'), cell: r => <OriginBadge origin={r.origin} /> },
