@@ -5017,7 +5017,7 @@ export interface components {
       'pointer': string;
       'message': string;
       /** What kind of mistake it is */
-      'code': 'missing' | 'wrong_type' | 'too_short' | 'too_long' | 'list_too_short' | 'list_too_long' | 'too_small' | 'too_large' | 'not_one_of' | 'malformed' | 'unknown_field' | 'not_found' | 'taken' | 'in_use' | 'does_not_fit' | 'too_common' | 'wrong_secret' | 'unchanged' | 'not_public' | 'not_accepted' | 'refused';
+      'code': 'missing' | 'wrong_type' | 'too_short' | 'too_long' | 'too_few_bytes' | 'too_many_bytes' | 'list_too_short' | 'list_too_long' | 'too_small' | 'too_large' | 'not_one_of' | 'malformed' | 'unknown_field' | 'not_found' | 'taken' | 'in_use' | 'does_not_fit' | 'too_common' | 'wrong_secret' | 'unchanged' | 'not_public' | 'not_accepted' | 'refused';
       /** The bound that was passed, in what the code counts */
       'limit'?: number;
     };

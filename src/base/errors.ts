@@ -96,6 +96,8 @@ export const FIELD_ERROR_CODES = [
   'wrong_type',
   'too_short',
   'too_long',
+  'too_few_bytes',
+  'too_many_bytes',
   'list_too_short',
   'list_too_long',
   'too_small',
@@ -122,7 +124,7 @@ export type FieldError = {
   message: string;
   /** Left out: `refused`. */
   code?: FieldErrorCode;
-  /** The bound that was passed: characters, entries or a number, as the code says. */
+  /** The bound that was passed: characters, bytes, entries or a number, as the code says. */
   limit?: number;
 };
 

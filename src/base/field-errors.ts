@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { FieldError, FieldErrorCode } from './errors.ts';
+import { FIELD_ERROR_CODES, type FieldError, type FieldErrorCode } from './errors.ts';
 
 /** JSON pointer (RFC 6901) of a zod path. */
 export function pointerOf(path: ReadonlyArray<PropertyKey>): string {
@@ -25,6 +25,15 @@ function boundCode(origin: string, isBelow: boolean): FieldErrorCode {
   return isBelow ? 'too_small' : 'too_large';
 }
 
+/** What a check of our own says of the kind of mistake; without it the kind is not said. */
+function mistakeOf(params: Record<string, unknown>): Pick<FieldError, 'code' | 'limit'> {
+  const code = FIELD_ERROR_CODES.find(c => c === params.code);
+  return {
+    ...(code === undefined ? {} : { code }),
+    ...(typeof params.limit === 'number' ? { limit: params.limit } : {}),
+  };
+}
+
 /** What kind of mistake an issue is, and the bound that was passed. */
 function kindOf(issue: Issue): Pick<FieldError, 'code' | 'limit'> {
   switch (issue.code) {
@@ -41,6 +50,8 @@ function kindOf(issue: Issue): Pick<FieldError, 'code' | 'limit'> {
       return issue.discriminator === undefined ? {} : { code: 'not_one_of' };
     case 'invalid_format':
       return { code: 'malformed' };
+    case 'custom':
+      return mistakeOf(issue.params ?? {});
     default:
       return {};
   }

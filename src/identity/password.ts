@@ -1,3 +1,4 @@
+import type { FieldError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import { WorkerTask } from '../base/worker-task.ts';
 import { PasswordQueue, type PasswordTurn } from './password-queue.ts';
@@ -7,12 +8,15 @@ export type PasswordTask = { password: string; cost: number } | { password: stri
 export type PasswordAnswer = { hash: string } | { right: boolean };
 
 /** The mistake in a new password, or null. */
-export function passwordProblem(password: string): string | null {
+export function passwordProblem(password: string): Omit<FieldError, 'pointer'> | null {
   const bytes = Buffer.byteLength(password);
-  if (bytes < LIMITS.passwordBytesMin) return `must have at least ${LIMITS.passwordBytesMin} bytes`;
-  if (bytes > LIMITS.passwordBytesMax)
-    return `has ${bytes} bytes; at most ${LIMITS.passwordBytesMax} are allowed (a Cyrillic letter takes two)`;
-  if (password.includes('\0')) return 'must not hold a NUL character';
+  const [least, most] = [LIMITS.passwordBytesMin, LIMITS.passwordBytesMax];
+  if (bytes < least) return { message: `must have at least ${least} bytes`, code: 'too_few_bytes', limit: least };
+  if (bytes > most) {
+    const message = `has ${bytes} bytes; at most ${most} are allowed (a Cyrillic letter takes two)`;
+    return { message, code: 'too_many_bytes', limit: most };
+  }
+  if (password.includes('\0')) return { message: 'must not hold a NUL character', code: 'malformed' };
   return null;
 }
 

@@ -128,15 +128,15 @@ t.test('a new password follows the rules, ends every session and opens a new one
   const put = (body: unknown, headers: Record<string, string>) =>
     call('PUT', '/api/admin/auth/password', body, headers);
   t.equal((await put({ current_password: PASSWORD, new_password: 'new password 1' }, {})).status, 401);
-  const rows: Array<[string, RegExp]> = [
-    ['short', /at least 10 bytes/],
-    ['ы'.repeat(37), /has 74 bytes; at most 72/],
-    [PASSWORD, /must differ/],
+  const rows: Array<[string, RegExp, string]> = [
+    ['short', /at least 10 bytes/, 'too_few_bytes'],
+    ['ы'.repeat(37), /has 74 bytes; at most 72/, 'too_many_bytes'],
+    [PASSWORD, /must differ/, 'unchanged'],
   ];
-  for (const [text, message] of rows) {
+  for (const [text, message, code] of rows) {
     const a = await put({ current_password: PASSWORD, new_password: text }, first);
     t.equal(a.status, 422, text);
-    t.match(a.json, { errors: [{ pointer: '/new_password', message }] });
+    t.match(a.json, { errors: [{ pointer: '/new_password', message, code }] });
   }
   t.match((await put({ current_password: 'wrong password', new_password: 'new password 1' }, first)).json, {
     status: 422,

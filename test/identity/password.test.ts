@@ -63,11 +63,15 @@ t.test('passwords are computed behind what else the processor has to do', async 
 });
 
 t.test('a password has 10 to 72 bytes and no NUL', async t => {
-  t.equal(passwordProblem('123456789'), 'must have at least 10 bytes');
+  t.same(passwordProblem('123456789'), { message: 'must have at least 10 bytes', code: 'too_few_bytes', limit: 10 });
   t.equal(passwordProblem('1234567890'), null);
   t.equal(passwordProblem('x'.repeat(72)), null);
-  t.match(passwordProblem('x'.repeat(73)), /has 73 bytes; at most 72/);
+  t.match(passwordProblem('x'.repeat(73)), {
+    message: /has 73 bytes; at most 72/,
+    code: 'too_many_bytes',
+    limit: 72,
+  });
   t.equal(passwordProblem('ж'.repeat(36)), null);
-  t.match(passwordProblem('ж'.repeat(37)), /a Cyrillic letter takes two/);
-  t.match(passwordProblem('with a \0 inside'), /NUL/);
+  t.match(passwordProblem('ж'.repeat(37)), { message: /a Cyrillic letter takes two/ });
+  t.match(passwordProblem('with a \0 inside'), { message: /NUL/, code: 'malformed' });
 });

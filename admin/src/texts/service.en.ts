@@ -60,6 +60,8 @@ export const serviceTexts = {
     malformed: 'has the wrong form: {{hint}}',
     missing: 'is missing',
     not_one_of: 'is none of the possible values: {{hint}}',
+    too_few_bytes: 'must have at least {{limit}} bytes',
+    too_many_bytes: 'must have at most {{limit}} bytes',
     list_too_short: 'must have at least {{limit}} entries',
     too_large: 'must be at most {{limit}}',
     too_long: 'must have at most {{limit}} characters',

@@ -45,7 +45,9 @@ const password = z.string().max(1000);
 const newPassword = password
   .superRefine((text, ctx) => {
     const problem = passwordProblem(text);
-    if (problem !== null) ctx.addIssue({ code: 'custom', message: problem });
+    if (problem === null) return;
+    const { message, ...params } = problem;
+    ctx.addIssue({ code: 'custom', message, params });
   })
   .describe(`${LIMITS.passwordBytesMin} to ${LIMITS.passwordBytesMax} bytes, and none of the most common passwords`);
 

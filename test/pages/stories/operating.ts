@@ -55,6 +55,16 @@ t.test('a key is made, a version fails, its execution says why, and the version 
   const drawer = page.getByRole('dialog');
   await drawer.getByText(/unreachable/).waitFor();
   t.same(await axe(), []);
+  const list = /tab=executions&outcome=failed$/;
+  await page.goBack();
+  await drawer.waitFor({ state: 'detached' });
+  t.match(page.url(), list, 'the back button closes what was opened over the list');
+  await page.goForward();
+  await drawer.getByText(/unreachable/).waitFor();
+  await drawer.getByRole('button', { name: 'Close' }).click();
+  await drawer.waitFor({ state: 'detached' });
+  t.match(page.url(), list);
+  await page.goForward();
   await drawer.getByRole('link', { name: 'Open its page' }).click();
   await page.waitForURL(/plugins\/greeter\/executions\/\d+$/);
   await page
@@ -143,6 +153,10 @@ t.test('a small university is imported from dropped files, and a person’s acce
     await page.getByRole('option', { name: field }).click();
   }
   t.same(await axe(), [], 'columns');
+  await page.getByRole('link', { name: 'All types' }).click();
+  const question = page.getByRole('dialog').filter({ hasText: 'The records given here are not imported yet' });
+  await question.getByRole('button', { name: 'Cancel' }).last().click();
+  await question.waitFor({ state: 'detached' });
   await page.getByRole('button', { name: 'Read the file this way' }).click();
   await page.getByText('The columns are kept').waitFor();
   t.notMatch(await page.getByRole('table', { name: 'First records' }).textContent(), '11-22');
@@ -240,6 +254,16 @@ t.test('in a page in Russian, what is wrong with a record is said in Russian', a
       await page.getByText(words).first().waitFor();
     await page.getByText('ada@uni.example').first().waitFor();
     t.same(await axe(), []);
+  }
+  await open('/admin/account');
+  await page.getByLabel('Текущий пароль').fill('correct horse battery');
+  for (const password of ['коты', 'к'.repeat(40)]) {
+    await page.getByRole('textbox', { name: 'Новый пароль', exact: true }).fill(password);
+    await page.getByRole('textbox', { name: 'Новый пароль ещё раз' }).fill(password);
+    await page.getByRole('button', { name: 'Сменить пароль' }).click();
+    const mistake =
+      password.length < 10 ? /слишком коротко, нужно не меньше 10 байт/ : /слишком длинно, предел 72 байта/;
+    await page.getByText(mistake).first().waitFor();
   }
   t.same(errors, []);
 });
