@@ -3,7 +3,7 @@ import type { HealthCheck } from '../api/operation/health-api.ts';
 import { filesRoutes } from '../api/plugins/files-api.ts';
 import { pluginFilesRoutes } from '../api/plugins/plugin-files-api.ts';
 import { messageOf } from '../base/errors.ts';
-import { type Config, ConfigError, dataPath, envNameOf } from '../config/load.ts';
+import { type Config, dataPath } from '../config/load.ts';
 import { fileCleaningJobs } from '../files/cleaning-jobs.ts';
 import { readInstallationId } from '../files/file-records.ts';
 import { Files } from '../files/files.ts';
@@ -54,12 +54,10 @@ function storeProblem(s3: S3Storage): () => Promise<string | null> {
   });
 }
 
-/** The store of `s3.bucket`, or null. @throws ConfigError when its credentials are missing */
+/** The store of `s3.bucket`, or null. */
 export async function s3Of(config: Config, installation: string): Promise<S3Storage | null> {
   const v = config.values;
   if (v['s3.bucket'] === '') return null;
-  for (const key of ['s3.access_key_id', 's3.secret_access_key'] as const)
-    if (v[key] === '') throw new ConfigError(`${key} (${envNameOf(key)}) is missing; s3.bucket needs it`);
   // Loading the library takes a third of a second, which only those wait for who use it.
   const { openS3Storage } = await import('../files/storage-s3.ts');
   return openS3Storage({

@@ -2,6 +2,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { parse as parseYaml, YAMLParseError } from 'yaml';
+import { z } from 'zod';
 import { messageOf, OperatorError } from '../base/errors.ts';
 import { fileProblem } from '../base/file-problem.ts';
 import { didYouMean } from '../base/nearest-name.ts';
@@ -121,6 +122,12 @@ function assertTlsIsWhole(values: Readonly<Record<string, unknown>>): void {
   const given = keys.find(key => values[key] !== '');
   if (missing !== undefined && given !== undefined)
     throw new ConfigError(`${missing} (${envNameOf(missing)}) is missing; ${given} needs it`);
+}
+
+function assertStoreIsWhole(values: Readonly<Record<string, unknown>>): void {
+  if (values['s3.bucket'] === '') return;
+  const missing = (['s3.access_key_id', 's3.secret_access_key'] as const).find(key => values[key] === '');
+  if (missing !== undefined) throw new ConfigError(`${missing} (${envNameOf(missing)}) is missing; s3.bucket needs it`);
 }
 
 /** Where the file is no YAML, and why. The library repeats what stands there. */
@@ -264,6 +271,7 @@ export function loadConfig(file: string | null, env: Readonly<Record<string, str
     );
   assertBodiesFit(values);
   assertTlsIsWhole(values);
+  assertStoreIsWhole(values);
   return Object.freeze({
     values: Object.freeze(values) as Values,
     sources: Object.freeze(sources) as Record<ConfigKey, ConfigSource>,
@@ -318,6 +326,21 @@ export function withValues(config: Config, changes: Partial<Values>): Config {
 export type ConfigOrigin = Pick<Config, 'sources' | 'file'>;
 
 export const originOf = ({ file, sources }: Config): ConfigOrigin => ({ file, sources });
+
+/** A `ConfigOrigin` that another release may have written. */
+export const configOrigin = z.object({
+  file: z.string().nullable(),
+  sources: z.record(z.string(), z.enum(CONFIG_SOURCES)),
+});
+
+/** The configuration that `configToEnv` and `originOf` have written down; without its origin all of it is of the environment. */
+export function configFromEnv(env: Record<string, string>, origin?: z.infer<typeof configOrigin>): Config {
+  const config = loadConfig(null, env);
+  if (origin === undefined) return config;
+  const sources = { ...config.sources };
+  for (const [key, source] of Object.entries(origin.sources)) if (isKey(key)) sources[key] = source;
+  return Object.freeze({ ...config, file: origin.file, sources: Object.freeze(sources) });
+}
 
 /** Absolute path below the data directory. */
 export function dataPath(config: Config, ...parts: string[]): string {

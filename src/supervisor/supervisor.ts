@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { messageOf, OperatorError } from '../base/errors.ts';
 import { counter, gauge, type Metric } from '../base/metric.ts';
 import { serviceVersion } from '../base/version.ts';
-import { type Config, configToEnv, dataPath, isLoopback, loadConfig, withValues } from '../config/load.ts';
+import { type Config, configFromEnv, configToEnv, dataPath, isLoopback, originOf, withValues } from '../config/load.ts';
 import { durationMs } from '../config/values.ts';
 import { assertOwnSession } from '../db/own-session.ts';
 import { EMBEDDED_ROLE, makeServiceRole, prepareDatabase, roleOfUrl, withUser } from '../db/service-role.ts';
@@ -96,7 +96,7 @@ export class Supervisor implements ControlCommands {
     const { taken } = options;
     this.#options = options;
     this.#given = options.config;
-    this.#config = taken === null ? options.config : loadConfig(null, taken.effective);
+    this.#config = taken === null ? options.config : configFromEnv(taken.effective, taken.origins?.effective);
     const v = options.config.values;
     this.#setupToken = taken?.setupToken ?? (v['admin.setup_token'] || randomBytes(24).toString('base64url'));
     this.#rolePassword = taken?.rolePassword ?? randomBytes(24).toString('hex');
@@ -339,6 +339,7 @@ export class Supervisor implements ControlCommands {
       from: { node: process.execPath, entry: this.#options.ownEntry },
       given: configToEnv(this.#given),
       effective: configToEnv(this.#config),
+      origins: { given: originOf(this.#given), effective: originOf(this.#config) },
       setupToken: this.#setupToken,
       isSetupMode: this.#isSetupMode,
       rolePassword: this.#rolePassword,

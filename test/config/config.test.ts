@@ -3,10 +3,12 @@ import path from 'node:path';
 import t from 'tap';
 import { messageOf } from '../../src/base/errors.ts';
 import {
+  configFromEnv,
   configToEnv,
   describeConfig,
   envNameOf,
   loadConfig,
+  originOf,
   publicBaseOf,
   publicUrlProblem,
 } from '../../src/config/load.ts';
@@ -199,6 +201,10 @@ t.test('the environment made for a child gives it the same values', async t => {
     BOT_LOG_LEVEL: 'warn',
   });
   t.same(loadConfig(null, configToEnv(config)).values, config.values);
+  const again = configFromEnv(configToEnv(config), originOf(config));
+  t.same([again.values, again.sources, again.file], [config.values, config.sources, config.file]);
+  const later = { file: null, sources: { ...config.sources, 'a.later_key': 'file' as const } };
+  t.same(configFromEnv(configToEnv(config), later).sources, config.sources, 'a key of another release is left out');
 });
 
 t.test('environment names are made from the keys', async t => {

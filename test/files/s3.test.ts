@@ -1,6 +1,5 @@
 import path from 'node:path';
 import t from 'tap';
-import { s3Of } from '../../src/app/files.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { cleanFiles, removeOrphans } from '../../src/files/cleaning.ts';
 import type { S3Storage } from '../../src/files/storage-s3.ts';
@@ -244,9 +243,14 @@ t.test('while the store is away, its files are, and nothing else', async t => {
   );
 });
 
-t.test('a store without credentials is refused at start', async t => {
-  await t.rejects(
-    s3Of(loadConfig(null, { BOT_S3_BUCKET: 'files' }), 'x'),
+t.test('a store without credentials is a mistake in the configuration', t => {
+  t.throws(
+    () => loadConfig(null, { BOT_S3_BUCKET: 'files' }),
     /s3\.access_key_id \(BOT_S3_ACCESS_KEY_ID\) is missing; s3\.bucket needs it/,
   );
+  t.throws(
+    () => loadConfig(null, { BOT_S3_BUCKET: 'files', BOT_S3_ACCESS_KEY_ID: 'a' }),
+    /s3\.secret_access_key \(BOT_S3_SECRET_ACCESS_KEY\) is missing; s3\.bucket needs it/,
+  );
+  t.end();
 });

@@ -11,6 +11,10 @@ const STATE: TakeoverState = {
   from: { node: 'node', entry: 'src/main.ts' },
   given: {},
   effective: { BOT_SECRETS_KEY: 'secret' },
+  origins: {
+    given: { file: 'host.yaml', sources: {} },
+    effective: { file: 'host.yaml', sources: { 'secrets.key': 'credential' } },
+  },
   setupToken: 'token',
   isSetupMode: false,
   rolePassword: 'password',

@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { text as readText } from 'node:stream/consumers';
-import { type Config, dataPath, loadConfig, publicUrlProblem } from '../../config/load.ts';
+import { type Config, configFromEnv, dataPath, loadConfig, publicUrlProblem } from '../../config/load.ts';
 import { durationMs } from '../../config/values.ts';
 import { makeAnnouncer } from '../../supervisor/announce.ts';
 import { buildPages } from '../../supervisor/build-pages.ts';
@@ -57,7 +57,7 @@ export async function serve(options: ServeOptions): Promise<void> {
 /** @param taken what the program before has handed on; null at a start */
 async function run(options: ServeOptions & { ownEntry: string }, taken: TakeoverState | null): Promise<void> {
   const { environment, ownEntry, program, readConfig, sample } = options;
-  const config = taken === null ? readConfig() : loadConfig(null, taken.given);
+  const config = taken === null ? readConfig() : configFromEnv(taken.given, taken.origins?.given);
   const announcer = makeAnnouncer(config, sample, process.stdout, environment.JOURNAL_STREAM);
   const systemd = new SystemdNotifier(environment, announcer.warn);
   const progress = (text: string): void => {

@@ -2,6 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
 import { foreignFunctions } from '../../base/foreign-functions.ts';
+import { configOrigin } from '../../config/load.ts';
 import { brokerState } from '../../execution/slot-broker.ts';
 import { strikeMessage } from '../../records/strikes.ts';
 
@@ -50,6 +51,8 @@ export const takeoverState = z.object({
   /** The configuration as `BOT_...`: as it was read, and with what was found out at start. */
   given: environment,
   effective: environment,
+  /** Where both come from; an earlier release does not say. */
+  origins: z.object({ given: configOrigin, effective: configOrigin }).optional(),
   setupToken: z.string(),
   isSetupMode: z.boolean(),
   rolePassword: z.string(),
