@@ -5,6 +5,9 @@ import { type Database, isUnavailable, type Queryable } from './database.ts';
 import { LOCKS, lockForTransaction } from './locks.ts';
 import { findRows, loadRow } from './rows.ts';
 
+/** The oldest PostgreSQL that the service is tried with. */
+const OLDEST_POSTGRES = 15;
+
 const DIRECTORY = new URL('../../sql/', import.meta.url);
 
 /** `expands`: releases before it run on, because it only adds what they do not look at (docs/contributing.md "Add a migration or a table"). */
@@ -15,6 +18,23 @@ const EXPANDS = /^-- Expands: /;
 
 /** What a database knows of a migration. */
 type AppliedRow = { number: number; name: string; sha256: string; appliedAt: Date; expands: boolean };
+
+/** Why a PostgreSQL cannot be used; null when it can. @param version its `server_version_num` */
+export function postgresProblem(version: number): string | null {
+  const major = Math.floor(version / 10_000);
+  if (major >= OLDEST_POSTGRES) return null;
+  return `the database is PostgreSQL ${major}, and the service needs ${OLDEST_POSTGRES} or newer: upgrade it, or name another one in database.url`;
+}
+
+/** @throws OperatorError for a PostgreSQL that is too old */
+export async function assertPostgres(db: Queryable): Promise<void> {
+  const { version } = await loadRow<{ version: number }>(
+    db,
+    "SELECT current_setting('server_version_num')::int AS version",
+  );
+  const problem = postgresProblem(version);
+  if (problem !== null) throw new OperatorError(problem);
+}
 
 /** The numbered files of `sql/`, in order. They are immutable once released. */
 export function readMigrations(): Migration[] {
@@ -128,6 +148,7 @@ export const migrate = (db: Database): Promise<string[]> => db.withTransaction(c
  */
 export async function migrateIn(client: Queryable, most = Number.POSITIVE_INFINITY): Promise<string[]> {
   const all = readMigrations();
+  await assertPostgres(client);
   await lockForTransaction(client, LOCKS.migration);
   const rows = await listApplied(client);
   const applied = new Map(rows.map(r => [r.number, r]));

@@ -107,6 +107,21 @@ export async function roleOfUrl(url: string): Promise<string> {
   }
 }
 
+/** What keeps the connected role from migrating; null when nothing does. */
+export async function ownerProblem(owner: Queryable): Promise<string | null> {
+  const { rows } = await owner.query<{ name: string; owns: boolean | null; owner: string | null; creates: boolean }>(
+    `SELECT current_user AS name, has_schema_privilege('public', 'CREATE') AS creates,
+       (SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass('schema_migrations')) AS owns,
+       (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = to_regclass('schema_migrations')) AS owner`,
+  );
+  const row = rows[0];
+  if (row?.owns === false)
+    return `the role "${row.name}" of database.owner_url cannot migrate: the tables belong to "${row.owner}"; name that role in it`;
+  if (row?.creates === false)
+    return `the role "${row.name}" of database.owner_url may not make tables: run GRANT CREATE ON SCHEMA public TO ${row.name} as the owner of the database`;
+  return null;
+}
+
 /** Names a right of the connected role that the serving process must not have; null when it has none. */
 export async function roleWeakness(db: Queryable): Promise<string | null> {
   const { rows } = await db.query<{ name: string; super: boolean; owner: boolean }>(

@@ -8,11 +8,12 @@ import { generate } from 'selfsigned';
 import t, { type Test } from 'tap';
 import type { Check } from '../../src/app/doctor/check.ts';
 import { doctor, shownChecks } from '../../src/app/doctor/doctor.ts';
+import { configCheck } from '../../src/cli/local/config-check.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { startServer } from '../../src/http/server.ts';
 import { fingerprintOf } from '../../src/secrets/secret-key.ts';
-import { makeDatabase } from '../support/database.ts';
+import { asService, makeDatabase, makeEmptyDatabase } from '../support/database.ts';
 import { CLIENT, startIdentityProvider } from '../support/identity-provider.ts';
 import { testIntake } from '../support/intake.ts';
 import { listenFor } from '../support/listen.ts';
@@ -106,6 +107,11 @@ t.test('what does not answer is named with what was said', async t => {
   });
   const away = await run({ BOT_DATABASE_URL: 'postgresql://u:hunter2@127.0.0.1:9/d' });
   t.match(of(away, 'database'), { state: 'failed', detail: /ECONNREFUSED/ });
+  t.same(
+    away.filter(c => /ECONNREFUSED/.test(c.detail)).map(c => c.name),
+    ['database'],
+    'what needs the database repeats nothing',
+  );
   t.notMatch(shownChecks(away), /hunter2/);
   t.match(of(await run({ BOT_DATA_DIR: import.meta.filename }), 'data directory'), {
     state: 'failed',
@@ -270,6 +276,38 @@ t.test('a clock that is apart from the database, and a lack of connections, are 
     detail:
       /of 30 connections .* opens up to 50 and a few more: raise max_connections of PostgreSQL .* or lower database\.pool_size/,
   });
+});
+
+t.test('the role that migrates is looked at before a start needs it', async t => {
+  const { database, run } = await world(t);
+  const look = async (url: string) => of(await run({ BOT_DATABASE_OWNER_URL: url }), 'database owner');
+  t.match(await look(database.url), { state: 'ok' });
+  t.match(await look(database.serviceUrl), { state: 'failed', detail: /the tables belong to ".+"; name that role/ });
+  const wrong = new URL(database.url);
+  wrong.pathname = '/nothing_here';
+  t.match(await look(wrong.href), { state: 'failed', detail: /database "nothing_here" does not exist/ });
+  const empty = await makeEmptyDatabase();
+  t.teardown(() => empty.drop());
+  t.match(await look(asService(empty.url)), { state: 'failed', detail: /GRANT CREATE ON SCHEMA public TO / });
+});
+
+t.test('the files for TLS are looked at before a start', async t => {
+  const { directory, run } = await world(t);
+  const files = { cert: path.join(directory, 'cert.pem'), key: path.join(directory, 'key.pem') };
+  const look = async (hours: number) => {
+    const notAfterDate = new Date(Date.now() + hours * 3_600_000);
+    const pair = await generate([{ name: 'commonName', value: 'a' }], { notAfterDate });
+    fs.writeFileSync(files.cert, pair.cert);
+    fs.writeFileSync(files.key, pair.private);
+    return of(await run({ BOT_HTTP_TLS_CERT: files.cert, BOT_HTTP_TLS_KEY: files.key }), 'tls files');
+  };
+  t.match(await look(24 * 100), { state: 'ok', detail: /cert\.pem is valid until \d{4}-/ });
+  t.match(await look(24 * 3), { state: 'warn', detail: /expires on .*: renew it/ });
+  t.match(await look(-1), { state: 'failed', detail: /expired on .* and reload/ });
+  fs.writeFileSync(files.key, 'x');
+  const env = { BOT_HTTP_TLS_CERT: files.cert, BOT_HTTP_TLS_KEY: files.key };
+  t.match(of(await run(env), 'tls files'), { state: 'failed', detail: /^http\.tls\.key: .* is not the private key/ });
+  t.throws(() => configCheck(loadConfig(null, env), false), /^http\.tls\.key: .* is not the private key/);
 });
 
 t.test('a key of stored secrets that is missing or another one is found before the start', async t => {

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
-import { listApplied, migrate, migrationStates, readMigrations } from '../../src/db/migrate.ts';
-import { makeDatabase } from '../support/database.ts';
+import { listApplied, migrate, migrationStates, postgresProblem, readMigrations } from '../../src/db/migrate.ts';
+import { makeDatabase, makeEmptyDatabase } from '../support/database.ts';
 
 /**
  * Every database that exists was made by exactly these files, and a service refuses to start on one whose files have changed:
@@ -119,6 +119,27 @@ t.test('a release runs on a database that a newer one has only added to, and on 
     "INSERT INTO schema_migrations (number, name, sha256, expands) VALUES (902, '902_drops.sql', 'x', false)",
   );
   await t.rejects(migrate(db), /the database has migration 902_drops\.sql, which this release does not know/);
+});
+
+t.test('a PostgreSQL that is too old is refused in words', async t => {
+  t.equal(
+    postgresProblem(140_019),
+    'the database is PostgreSQL 14, and the service needs 15 or newer: upgrade it, or name another one in database.url',
+  );
+  t.same([postgresProblem(150_000), postgresProblem(180_004)], [null, null]);
+  const database = await makeEmptyDatabase();
+  t.teardown(() => database.drop());
+  const db = openDatabase(database.url, 1, () => {});
+  t.teardown(() => db.close());
+  await db.query(
+    "CREATE SCHEMA old; CREATE FUNCTION old.current_setting(text) RETURNS text LANGUAGE sql AS $$ SELECT '140019' $$",
+  );
+  const url = new URL(database.url);
+  url.searchParams.set('options', '-c search_path=old,pg_catalog,public');
+  const old = openDatabase(url.href, 1, () => {});
+  t.teardown(() => old.close());
+  await t.rejects(migrate(old), /PostgreSQL 14, and the service needs 15 or newer/);
+  t.same((await db.query("SELECT to_regclass('public.schema_migrations') AS made")).rows, [{ made: null }]);
 });
 
 t.test('a database of a version before the first release is left as it is, in words', async t => {

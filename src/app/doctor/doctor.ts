@@ -3,14 +3,14 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { accessDenied } from '../../base/access-denied.ts';
-import { messageOf } from '../../base/errors.ts';
+import { messageOf, OperatorError } from '../../base/errors.ts';
 import { openFilesMax, openFilesProblem } from '../../base/open-files.ts';
 import { type Config, dataPath, publicBaseOf } from '../../config/load.ts';
 import { durationMs } from '../../config/values.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
-import { pendingMigrations } from '../../db/migrate.ts';
+import { assertPostgres, pendingMigrations } from '../../db/migrate.ts';
 import { assertOwnSession } from '../../db/own-session.ts';
-import { roleWeakness } from '../../db/service-role.ts';
+import { ownerProblem, roleWeakness } from '../../db/service-role.ts';
 import { readInstallationId } from '../../files/file-records.ts';
 import type { S3Storage } from '../../files/storage-s3.ts';
 import { remoteStore } from '../../graph/remote-store.ts';
@@ -23,7 +23,7 @@ import type { Check } from './check.ts';
 import { databaseChecks } from './database-checks.ts';
 import { outsideChecks } from './outside-checks.ts';
 import { publicAddress } from './public-address.ts';
-import { publicCertificate } from './public-certificate.ts';
+import { publicCertificate, tlsFiles } from './public-certificate.ts';
 
 const DISK_WARN_BYTES = 5 * 1024 ** 3;
 const CORS_MS = 10_000;
@@ -151,6 +151,7 @@ async function database(config: Config, db: Database | null): Promise<string | O
       ? 'embedded: it stands still, and starts with the service'
       : 'embedded: made at the first start';
   }
+  await assertPostgres(db);
   const { rows } = await db.query<{ server_version: string }>('SHOW server_version');
   // In the service itself the address of the embedded one is known.
   const isEmbedded = config.values['database.url'] === '' || config.sources['database.url'] === 'start';
@@ -163,6 +164,35 @@ async function database(config: Config, db: Database | null): Promise<string | O
 async function databaseRole(db: Database): Promise<string | Omit<Check, 'name'>> {
   const weakness = await roleWeakness(db);
   return weakness === null ? 'owns nothing of the service' : { state: 'warn', detail: weakness };
+}
+
+/** Whether the role that migrates can do so at the next start. */
+async function databaseOwner(ownerUrl: string): Promise<string> {
+  const owner = openDatabase(ownerUrl, 1, () => {});
+  try {
+    const problem = await ownerProblem(owner);
+    if (problem !== null) throw new OperatorError(problem);
+    return 'may migrate';
+  } finally {
+    await Promise.race([owner.close(), sleep(1000, null, { ref: false })]);
+  }
+}
+
+/** The database, and what it is asked when it answers: when it does not, one row says why. */
+async function databaseRows(config: Config, db: Database | null, url: string | null): Promise<Check[]> {
+  const { 'database.owner_url': ownerUrl, 'database.pool_size': poolSize, 'database.url': remote } = config.values;
+  const answers = check('database', () => database(config, db));
+  const owner = ownerUrl === '' || remote === '' ? [] : [check('database owner', () => databaseOwner(ownerUrl))];
+  const first = [await answers, ...(await Promise.all(owner))];
+  if (db === null || first[0]?.state === 'failed') return first;
+  const isRemote = remote !== '';
+  const more = await Promise.all([
+    ...(isRemote
+      ? [check('database role', () => databaseRole(db)), check('database session', () => ownSession(url))]
+      : []),
+    ...databaseChecks(db, poolSize, keyPlaceOf(config), check),
+  ]);
+  return [...first, ...more];
 }
 
 /** Stored credentials that were not looked at. */
@@ -220,7 +250,7 @@ async function fileChecks(config: Config, db: Database | null): Promise<Check[]>
 
 /**
  * `doctor`: looks at everything the service needs, and says what is wrong and what helps. Nothing is changed, no file is left, and each
- * look ends within 12 seconds; those at S3 follow each other.
+ * look ends within 12 seconds; those at S3, and those at the database, follow each other.
  *
  * @param pingGraph asks the store of the service that calls this; null from a command
  * @returns a row for each thing; the service starts when none has failed
@@ -230,22 +260,19 @@ export async function doctor(config: Config, pingGraph: GraphPing | null = null)
   const db = url === null ? null : openDatabase(url, 3, () => {});
   const university = config.values['university_sync.base_url'] !== '';
   const base = publicBaseOf(config, config.values['http.port']);
-  const remoteRole = config.values['database.url'] !== '' && db !== null;
+  const files = { cert: config.values['http.tls.cert'], key: config.values['http.tls.key'] };
   try {
     const rows = await Promise.all([
       check('data directory', () => dataDirectory(dataPath(config))),
       check('open files', async () => openFiles(config)),
       check('public address', async () => await publicAddress(config)),
+      ...(files.cert === '' ? [] : [check('tls files', async () => tlsFiles(files))]),
       ...(base.startsWith('https:') ? [check('certificate', () => publicCertificate(new URL(base)))] : []),
       check('graph store', () => graphStore(config, pingGraph)),
       ...(university ? [check('university source', () => universitySource(config))] : []),
       ...outsideChecks(config, check),
       fileChecks(config, db),
-      check('database', () => database(config, db)),
-      ...(remoteRole
-        ? [check('database role', () => databaseRole(db)), check('database session', () => ownSession(url))]
-        : []),
-      ...(db === null ? [] : databaseChecks(db, config.values['database.pool_size'], keyPlaceOf(config), check)),
+      databaseRows(config, db, url),
     ]);
     return [...credentials(config), ...rows.flat()];
   } finally {

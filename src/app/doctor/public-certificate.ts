@@ -1,4 +1,5 @@
 import tls from 'node:tls';
+import { checkTlsFiles, type TlsFiles } from '../../http/tls-files.ts';
 import type { Check } from './check.ts';
 
 const PROBE_MS = 5000;
@@ -38,14 +39,20 @@ export async function publicCertificate(base: URL, now = Date.now()): Promise<Om
       return { state: 'warn', detail: `${base.origin} does not answer (${error.code}): looked at when it does` };
     throw error;
   }
+  return validity(`the certificate of ${base.origin}`, expires, 'where TLS ends (a proxy, or http.tls.cert)', now);
+}
+
+/** Looks at the files that the service itself is given for TLS. @throws OperatorError when it could not use them */
+export const tlsFiles = (files: TlsFiles): Omit<Check, 'name'> =>
+  validity(`the certificate ${files.cert}`, checkTlsFiles(files), 'and reload', Date.now());
+
+/** @param how to renew it */
+function validity(certificate: string, expires: Date, how: string, now: number): Omit<Check, 'name'> {
   const days = Math.floor((expires.getTime() - now) / DAY_MS);
   const date = expires.toISOString().slice(0, 10);
   if (expires.getTime() <= now)
-    return {
-      state: 'failed',
-      detail: `the certificate of ${base.origin} expired on ${date}: browsers refuse it. Renew it where TLS ends (a proxy, or http.tls.cert)`,
-    };
+    return { state: 'failed', detail: `${certificate} expired on ${date}: browsers refuse it. Renew it ${how}` };
   if (days < SOON_DAYS)
-    return { state: 'warn', detail: `the certificate of ${base.origin} expires on ${date}, in ${days} days: renew it` };
-  return { state: 'ok', detail: `the certificate of ${base.origin} is valid until ${date}` };
+    return { state: 'warn', detail: `${certificate} expires on ${date}, in ${days} days: renew it` };
+  return { state: 'ok', detail: `${certificate} is valid until ${date}` };
 }
