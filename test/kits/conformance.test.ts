@@ -170,6 +170,7 @@ async function keyValues(t: Test, w: World): Promise<void> {
   t.equal(await run('kv_get_bytes', 'bytes'), bytes);
   await run('kv_set', 'empty', '', 0);
   t.same(await run('kv_get_many', ['a', 'none', 'empty']), [TEXT, null, '']);
+  t.same(await run('kv_get_many_bytes', ['bytes', 'none', 'empty']), [bytes, null, '']);
   t.same(await run('kv_set_if_absent', 'a', 'x'), { written: false, present: TEXT });
   t.match(await run('kv_set_if_absent', 'b', 'x'), { written: true });
   t.same(await run('kv_compare_and_set', 'b', 'y', 'z'), { written: false, present: 'x' });

@@ -212,6 +212,16 @@ export class Context {
   }
   /** Values of up to 100 keys in one call, 4 MiB in all, in the order of the keys; null in the place of an absent one. */
   KVGetMany(keys: string[]): Result<Array<string | null>> {
+    const read = readKeys(keys);
+    const texts = new Array<string | null>(read.value.length);
+    for (let i = 0; i < read.value.length; i++) {
+      const bytes = read.value[i];
+      texts[i] = bytes === null ? null : utf8Text(bytes);
+    }
+    return new Result<Array<string | null>>(texts, read.error);
+  }
+  /** The same with bytes. */
+  KVGetManyBytes(keys: string[]): Result<Array<ArrayBuffer | null>> {
     return readKeys(keys);
   }
   /** Stores a value, for `ttlSeconds` when above 0; the error text when it fails. */

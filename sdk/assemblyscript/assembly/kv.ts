@@ -62,18 +62,17 @@ export function updateKey(key: string, expected: ArrayBuffer | null, value: Arra
 }
 
 /** Values of several keys, in the order of the keys; null in the place of an absent one. */
-export function readKeys(keys: string[]): Result<Array<string | null>> {
+export function readKeys(keys: string[]): Result<Array<ArrayBuffer | null>> {
   const order = strings(keys).finish();
   const n = abi.kv_get_many(order.pointer, order.length);
-  if (n < 0) return new Result<Array<string | null>>([], errorOf(n));
+  if (n < 0) return new Result<Array<ArrayBuffer | null>>([], errorOf(n));
   const values = Json.trusted(parked(n));
-  const out = new Array<string | null>(keys.length);
+  const out = new Array<ArrayBuffer | null>(keys.length);
   for (let i = 0; i < keys.length; i++) {
     const value = values.get(keys[i]);
-    const bytes: ArrayBuffer | null = value.isNull ? null : decodeBase64(value.from + 1, value.to - 1);
-    out[i] = bytes === null ? null : utf8Text(bytes);
+    out[i] = value.isNull ? null : decodeBase64(value.from + 1, value.to - 1);
   }
-  return new Result<Array<string | null>>(out);
+  return new Result<Array<ArrayBuffer | null>>(out);
 }
 
 export function addToKey(key: string, delta: i64, ttlSeconds: i32): Result<i64> {

@@ -125,6 +125,21 @@ function keyValues(ctx: Context, name: string, g: Given): bool {
       }
       sayList(ctx, all);
     }
+  } else if (name == "kv_get_many_bytes") {
+    const keys: string[] = [];
+    const given = g.value(0).items();
+    for (let i = 0; i < given.length; i++) keys.push(given[i].text);
+    const values = ctx.KVGetManyBytes(keys);
+    if (!values.ok) refused(ctx);
+    else {
+      const all = list();
+      for (let i = 0; i < values.value.length; i++) {
+        const value = values.value[i];
+        if (value === null) all.nul();
+        else all.str(toBase64(value));
+      }
+      sayList(ctx, all);
+    }
   } else if (name == "kv_set") done(ctx, ctx.KVSet(key, g.str(1), <i32>g.num(2)));
   else if (name == "kv_set_bytes") done(ctx, ctx.KVSetBytes(key, g.bytes(1)));
   else if (name == "kv_set_if_absent") sayUpdate(ctx, ctx.KVSetIfAbsent(key, g.str(1)));

@@ -116,8 +116,7 @@ static ph_code kv_get_bytes(const ph_context *ctx, const ph_value *given, const 
   return code;
 }
 
-static ph_code kv_get_many(const ph_context *ctx, const ph_value *given, const ph_value **result) {
-  (void)ctx;
+static ph_code several(const ph_value *given, bool as_bytes, const ph_value **result) {
   const ph_value *names = ph_item(given, 0);
   const size_t count = ph_count(names);
   ph_text *keys = ph_alloc(count * sizeof *keys);
@@ -125,9 +124,20 @@ static ph_code kv_get_many(const ph_context *ctx, const ph_value *given, const p
   for (size_t k = 0; k < count; k++) keys[k] = str(names, k);
   PH_TRY(ph_kv_get_many(keys, count, values));
   ph_value *all = ph_array();
-  for (size_t k = 0; k < count; k++) ph_append(all, ph_string(values[k]));
+  for (size_t k = 0; k < count; k++)
+    ph_append(all, as_bytes && values[k].data != NULL ? ph_bytes_value(values[k]) : ph_string(values[k]));
   *result = all;
   return PH_OK;
+}
+
+static ph_code kv_get_many(const ph_context *ctx, const ph_value *given, const ph_value **result) {
+  (void)ctx;
+  return several(given, false, result);
+}
+
+static ph_code kv_get_many_bytes(const ph_context *ctx, const ph_value *given, const ph_value **result) {
+  (void)ctx;
+  return several(given, true, result);
 }
 
 static ph_code kv_set(const ph_context *ctx, const ph_value *given, const ph_value **result) {
@@ -397,6 +407,7 @@ static const struct {
   {"kv_get", kv_get},
   {"kv_get_bytes", kv_get_bytes},
   {"kv_get_many", kv_get_many},
+  {"kv_get_many_bytes", kv_get_many_bytes},
   {"kv_set", kv_set},
   {"kv_set_bytes", kv_set_bytes},
   {"kv_set_if_absent", kv_set_if_absent},

@@ -236,6 +236,17 @@ func keyValues(ctx *pluginhost.Context, name string, g given) (any, error) {
 			}
 		}
 		return all, err
+	case "kv_get_many_bytes":
+		var keys []string
+		g.into(0, &keys)
+		found, err := ctx.KVGetMany(keys)
+		all := make([]any, len(keys))
+		for k, key := range keys {
+			if v, ok := found[key]; ok {
+				all[k] = b64([]byte(v))
+			}
+		}
+		return all, err
 	case "kv_set":
 		return nil, ctx.KVSet(key, g.str(1), time.Duration(g.num(2))*time.Second)
 	case "kv_set_bytes":

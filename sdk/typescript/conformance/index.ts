@@ -56,6 +56,7 @@ const CASES: Record<string, Case> = {
   kv_get: (ctx, key) => ctx.KVGet(key),
   kv_get_bytes: (ctx, key) => ctx.KVGetBytes(key)?.toBase64() ?? null,
   kv_get_many: (ctx, keys) => ctx.KVGetMany(keys),
+  kv_get_many_bytes: (ctx, keys) => ctx.KVGetManyBytes(keys).map(b => b?.toBase64() ?? null),
   kv_set: (ctx, key, value, ttl) => ctx.KVSet(key, value, ttl),
   kv_set_bytes: (ctx, key, base64) => ctx.KVSet(key, bytesOf(base64)),
   kv_set_if_absent: (ctx, key, value) => ctx.KVSetIfAbsent(key, value),

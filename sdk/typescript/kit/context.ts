@@ -185,6 +185,10 @@ export class Context {
   KVGetMany(keys: readonly string[]): Array<string | null> {
     return kv.getMany(keys);
   }
+  /** The same with bytes. */
+  KVGetManyBytes(keys: readonly string[]): Array<Uint8Array | null> {
+    return kv.getManyBytes(keys);
+  }
   /** Writes a value; with `ttlSeconds` it is gone after that time, rounded up to whole seconds. 0 means no end. */
   KVSet(key: string, value: string | Uint8Array, ttlSeconds = 0): void {
     kv.set(key, value, ttlSeconds);

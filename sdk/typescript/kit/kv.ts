@@ -55,13 +55,16 @@ export function list(prefix: string, after: string, limit: number): KeyPage {
   return parked(raw.kv_list(prefix, after, limit));
 }
 
-export function getMany(keys: readonly string[]): Array<string | null> {
+export function getManyBytes(keys: readonly string[]): Array<Uint8Array | null> {
   const values: Record<string, string | null> = parked(raw.kv_get_many(toJSON(keys)));
   return keys.map(key => {
     const value = values[key];
-    return typeof value === 'string' ? raw.utf8_text(Uint8Array.fromBase64(value)) : null;
+    return typeof value === 'string' ? Uint8Array.fromBase64(value) : null;
   });
 }
+
+export const getMany = (keys: readonly string[]): Array<string | null> =>
+  getManyBytes(keys).map(bytes => (bytes === null ? null : raw.utf8_text(bytes)));
 
 export function update(
   key: string,

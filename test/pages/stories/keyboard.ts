@@ -267,7 +267,7 @@ t.test('people, relationships, keys and administrators with the keyboard alone',
   await press(main.getByRole('button', { name: 'Add', exact: true }));
   // The faculty is in no data of the university.
   await press(dialog.getByRole('button', { name: 'Add it all the same' }));
-  await page.getByText('faculty:physics#dean@user:s-1906').waitFor();
+  await page.getByRole('status').getByText('faculty:physics#dean@user:s-1906').waitFor();
   t.equal(
     await main.getByRole('combobox', { name: 'Person', exact: true }).inputValue(),
     '',

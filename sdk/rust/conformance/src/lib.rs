@@ -112,6 +112,11 @@ fn key_values(ctx: &Context, name: &str, g: &Given) -> Result<Option<Json>> {
             let mut found = ctx.kv_get_many(&keys)?;
             keys.iter().map(|key| found.remove(*key).map(text)).collect::<Vec<_>>().into()
         }
+        "kv_get_many_bytes" => {
+            let keys: Vec<&str> = g.0[0].items().iter().filter_map(Json::as_str).collect();
+            let mut found = ctx.kv_get_many(&keys)?;
+            keys.iter().map(|key| found.remove(*key).map(|b| b64(&b))).collect::<Vec<_>>().into()
+        }
         "kv_set" => {
             ctx.kv_set_with_ttl(key, g.str(1), Duration::from_secs(g.num(2) as u64))?;
             Json::Null
