@@ -124,8 +124,7 @@ static ph_code several(const ph_value *given, bool as_bytes, const ph_value **re
   for (size_t k = 0; k < count; k++) keys[k] = str(names, k);
   PH_TRY(ph_kv_get_many(keys, count, values));
   ph_value *all = ph_array();
-  for (size_t k = 0; k < count; k++)
-    ph_append(all, as_bytes && values[k].data != NULL ? ph_bytes_value(values[k]) : ph_string(values[k]));
+  for (size_t k = 0; k < count; k++) ph_append(all, as_bytes ? ph_bytes_value(values[k]) : ph_string(values[k]));
   *result = all;
   return PH_OK;
 }

@@ -213,7 +213,7 @@ ph_value *ph_double(double value);
 ph_value *ph_number(ph_text digits);
 /** A string, with a copy of the text; null for an absent one. */
 ph_value *ph_string(ph_text text);
-/** Bytes: a string in base64 in JSON, `bytea` as an argument of a statement. */
+/** Bytes, without a copy; null for absent ones. A string in base64 in JSON, `bytea` as an argument of a statement. */
 ph_value *ph_bytes_value(ph_text bytes);
 
 typedef struct {
@@ -1177,7 +1177,9 @@ PH__WEAK ph_value *ph_string(ph_text text) {
   return ph_is_absent(text) ? ph_null() : ph__text_value(PH_STRING, ph__copy(text.data, text.length));
 }
 
-PH__WEAK ph_value *ph_bytes_value(ph_text bytes) { return ph__text_value(PH_BYTES, bytes); }
+PH__WEAK ph_value *ph_bytes_value(ph_text bytes) {
+  return ph_is_absent(bytes) ? ph_null() : ph__text_value(PH_BYTES, bytes);
+}
 
 PH__WEAK ph_value *ph_sql_json(const ph_value *value) { return ph_append(ph__value(PH__SQL_JSON), value); }
 
