@@ -248,6 +248,7 @@ export const LIMITS = {
   commandSettingsMs: 60_000,
   /** Roles of one user, and of one command. */
   userRolesMax: 200,
+  userTokensMax: 100,
   /** Study groups of one user that policies read. */
   userGroupsMax: 200,
   commandRolesMax: 20,

@@ -8,6 +8,7 @@ import { scopeBeyond, scopesOf } from './admin-roles.ts';
 import { assertNotExpired, makeBearer, makeSecret } from './bearer-secret.ts';
 import { BearerTable } from './bearer-table.ts';
 import { notifyIdentity } from './identity-changes.ts';
+import { holdSession } from './sessions.ts';
 
 /** A credential of a program that calls the admin API. */
 export type AdminKey = {
@@ -40,18 +41,21 @@ const keyState = (k: AdminKey): AuditState => ({
 });
 
 /**
+ * @param session in which it is made; null on the machine itself
  * @returns the key with its text, which is shown once and not stored
- * @throws ServiceError `forbidden` if it opens more than the roles of its maker
+ * @throws ServiceError `unauthorized` when the session has ended, `forbidden` if the key opens more than the roles of its maker
  */
 export async function addAdminKey(
   db: Database,
   prefix: string,
   key: { name: string; scopes: readonly string[]; madeBy: number; expiresAt: Date | null },
   by: Actor,
+  session: number | null,
 ): Promise<{ key: AdminKey; text: string }> {
   const bearer = makeBearer(prefix);
   return await db.withTransaction(async client => {
     await lockForTransaction(client, LOCKS.adminSetup);
+    if (session !== null) await holdSession(client, session);
     // The roles may have changed since the request was let in.
     const maker = await findAdmin(client, key.madeBy);
     const beyond = maker === undefined ? key.scopes[0] : scopeBeyond(scopesOf(maker), key.scopes);

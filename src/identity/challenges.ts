@@ -68,6 +68,11 @@ export async function removeChallenge(client: Queryable, token: string): Promise
   await client.query('DELETE FROM admin_challenges WHERE token_sha256 = $1', [sha256(token)]);
 }
 
+/** Removes what a user was asked and has not answered; part of a transaction. */
+export async function removeChallengesOf(client: Queryable, userId: number): Promise<void> {
+  await client.query('DELETE FROM admin_challenges WHERE global_user_id = $1', [userId]);
+}
+
 /** Counts a wrong answer; after a few the challenge is void. */
 export async function failChallenge(client: Queryable, token: string): Promise<void> {
   await client.query('UPDATE admin_challenges SET failures = failures + 1 WHERE token_sha256 = $1', [sha256(token)]);

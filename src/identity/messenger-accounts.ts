@@ -35,6 +35,11 @@ export async function makeLinkCode(db: Queryable, userId: number): Promise<{ cod
   return { code, expiresAt: rows[0]?.expires_at ?? new Date(0) };
 }
 
+/** Makes a code that was shown worth nothing. */
+export async function dropLinkCode(client: Queryable, userId: number): Promise<void> {
+  await client.query('DELETE FROM messenger_link_codes WHERE global_user_id = $1', [userId]);
+}
+
 export type Account = { channel: ChannelName; accountId: string; chatId: string };
 export type Linked = { kind: 'linked'; userId: number } | { kind: 'wrong' } | { kind: 'too_many' };
 

@@ -1,8 +1,9 @@
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { Database, Queryable } from '../db/database.ts';
-import { loadAdmin } from './admin-accounts.ts';
+import { holdCredentials, loadAdmin } from './admin-accounts.ts';
 import { lockAsOwner } from './admin-appointments.ts';
+import { removeChallengesOf } from './challenges.ts';
 import {
   listPasskeys,
   type Passkey,
@@ -100,10 +101,13 @@ export async function resetSecondFactor(db: Database, userId: number, by: Actor)
   await db.withTransaction(async client => {
     await lockAsOwner(client, by);
     await loadAdmin(client, userId);
+    // What a session is adding now is added before, or not at all.
+    await holdCredentials(client, userId);
     const before = await readSecondFactor(client, userId);
     await removeAllPasskeys(client, userId);
     await removeTotp(client, userId);
     await removeRecoveryCodes(client, userId);
+    await removeChallengesOf(client, userId);
     await revokeAllSessions(client, userId);
     await appendAudit(client, by, {
       action: 'admin.reset_second_factor',

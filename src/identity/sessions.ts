@@ -1,4 +1,5 @@
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
+import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { RowLookup } from '../db/row-lookup.ts';
@@ -7,6 +8,7 @@ import { HOST_ONLY_MARK } from '../http/message.ts';
 import { endPasswordless } from './admin-accounts.ts';
 import { makeSecret, sha256 } from './bearer-secret.ts';
 import { notifyIdentity } from './identity-changes.ts';
+import { dropLinkCode } from './messenger-accounts.ts';
 
 export type SessionKind = 'user' | 'admin';
 
@@ -182,10 +184,22 @@ export async function endSession(
   return ended !== undefined && isLive(ended, nowMs) ? ended : undefined;
 }
 
+/**
+ * Holds a session until the transaction ends. What it makes that outlives it is made before its end, which then takes it
+ * along, or not at all.
+ *
+ * @throws ServiceError `unauthorized` when it has ended meanwhile
+ */
+export async function holdSession(client: Queryable, id: number): Promise<void> {
+  const row = await findRow(client, 'SELECT 1 AS one FROM sessions WHERE id = $1 FOR KEY SHARE', [id]);
+  if (row === undefined) throw new ServiceError('unauthorized', 'your session has ended; log in again');
+}
+
 /** Ends all sessions of a user, and logins without a password; part of a transaction. */
 export async function revokeAllSessions(client: Queryable, userId: number): Promise<void> {
   await endPasswordless(client, userId);
   await client.query('DELETE FROM sessions WHERE global_user_id = $1', [userId]);
+  await dropLinkCode(client, userId);
   await notifyIdentity(client, { what: 'user', id: userId });
 }
 

@@ -35,6 +35,16 @@ export async function addUserToken(
   return { token: added, text: bearer.text };
 }
 
+/** Number of tokens of a user, expired ones too. */
+export async function countUserTokens(db: Queryable, userId: number): Promise<number> {
+  const { count } = await loadRow<{ count: number }>(
+    db,
+    'SELECT count(*)::int AS count FROM user_tokens WHERE global_user_id = $1',
+    [userId],
+  );
+  return count;
+}
+
 /** Lists tokens, newest first. */
 export async function listUserTokens(
   db: Queryable,

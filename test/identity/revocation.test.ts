@@ -192,7 +192,8 @@ t.test('a reset, a removal and a new password end every session and token, and t
       browser: false,
     });
     await token(user.id);
-    const key = await addAdminKey(db, 'pha_', { name: 'k', scopes: ['read'], madeBy: user.id, expiresAt: null }, BY);
+    const wanted = { name: 'k', scopes: ['read'], madeBy: user.id, expiresAt: null };
+    const key = await addAdminKey(db, 'pha_', wanted, BY, null);
     const others = [await session(last.id), await token(last.id)];
     heard.length = 0;
     await act(user.id, email);

@@ -138,6 +138,7 @@ export const LIMITS_EN: Readonly<Record<string, string>> = {
   commandSettingsMax: 'commands whose settings are remembered',
   commandSettingsMs: 'how long the settings of a command are remembered',
   userRolesMax: 'roles of a user',
+  userTokensMax: 'tokens of a user',
   userGroupsMax: 'groups of a user',
   commandRolesMax: 'roles of a command',
   graphIdCharsMax: 'characters of an id in the graph',

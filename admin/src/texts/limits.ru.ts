@@ -138,6 +138,7 @@ export const LIMITS_RU: Readonly<Record<string, string>> = {
   commandSettingsMax: 'команд, чьи настройки помнятся',
   commandSettingsMs: 'сколько помнятся настройки команды',
   userRolesMax: 'ролей у пользователя',
+  userTokensMax: 'токенов у пользователя',
   userGroupsMax: 'групп у пользователя',
   commandRolesMax: 'ролей у команды',
   graphIdCharsMax: 'символов в id графа',

@@ -132,8 +132,8 @@ const list: Handle<typeof adminKeys.list, AdminKeysParts> = async ({ db }, { que
 });
 
 /** @throws ServiceError `conflict` while there is no administrator */
-function makerOf(caller: Caller): number {
-  if (caller.kind === 'admin') return caller.account.userId;
+function makerOf(caller: Caller): { madeBy: number; session: number } {
+  if (caller.kind === 'admin') return { madeBy: caller.account.userId, session: caller.session.id };
   throw new ServiceError(
     'conflict',
     'an administration key belongs to the administrator who makes it; make the first administrator first: POST /api/admin/auth/setup',
@@ -141,11 +141,11 @@ function makerOf(caller: Caller): number {
 }
 
 const create: Handle<typeof adminKeys.create, AdminKeysParts> = async ({ db, prefix }, { body, caller, request }) => {
-  const madeBy = makerOf(caller);
+  const { madeBy, session } = makerOf(caller);
   const { expires_at, name, scopes } = await body();
   const expiresAt = expires_at === undefined ? new Date(Date.now() + LIMITS.adminKeyDefaultMs) : expires_at;
   const wanted = { name, scopes: [...new Set(scopes)], madeBy, expiresAt };
-  const { key, text } = await addAdminKey(db, prefix, wanted, actorOf(caller, request));
+  const { key, text } = await addAdminKey(db, prefix, wanted, actorOf(caller, request), session);
   const plugins = await Promise.all(
     deployedPlugins(key.scopes).map(async id => [id, await findPlugin(db, id)] as const),
   );
@@ -164,7 +164,7 @@ const rotate: Handle<typeof adminKeys.rotate, AdminKeysParts> = async (
   { db, prefix },
   { body, caller, params, request },
 ) => {
-  const userId = makerOf(caller);
+  const { madeBy: userId } = makerOf(caller);
   const { overlap_seconds: overlapSeconds = 0 } = await body();
   const order = { id: params.key, overlapSeconds, userId };
   const rotated = await rotateAdminKey(db, prefix, order, actorOf(caller, request));

@@ -16,7 +16,7 @@ import {
 import { renewRecoveryCodes } from '../../identity/recovery-codes.ts';
 import { assertFactorRemains, firstRecoveryCodes, isNone, readSecondFactor } from '../../identity/second-factor.ts';
 import { SECOND_FACTOR_LIMITS } from '../../identity/second-factor-limits.ts';
-import { revokeOtherSessions } from '../../identity/sessions.ts';
+import { holdSession, revokeOtherSessions } from '../../identity/sessions.ts';
 import { makeTotp, removeTotp, stepOfCode, storeTotp, totpOwner } from '../../identity/totp.ts';
 import { actorOf } from '../contract/caller.ts';
 import { type Handle, serve } from '../contract/endpoint.ts';
@@ -115,6 +115,7 @@ const add: Handle<typeof ownSecondFactor.addPasskey, AdminSessionParts> = async 
   const rp = rpOf(parts, request);
   return await parts.db.withTransaction(async client => {
     await holdCredentials(client, who.account.userId);
+    await holdSession(client, who.session.id);
     const challenge = await takeBegun(client, who, request, 'passkey', continuation);
     await removeChallenge(client, continuation);
     assertRoom(await listPasskeys(client, who.account.userId));
@@ -172,6 +173,7 @@ const setTotp: Handle<typeof ownSecondFactor.setTotp, AdminSessionParts> = async
   const { code, continuation } = await body();
   return await parts.db.withTransaction(async client => {
     await holdCredentials(client, userId);
+    await holdSession(client, who.session.id);
     const sealed = Buffer.from(await takeBegun(client, who, request, 'totp', continuation), 'base64');
     const step = stepOfCode(opened(parts, sealed, userId), code, Date.now());
     if (step === null)

@@ -1,11 +1,14 @@
 import { z } from 'zod';
 import { appendAudit } from '../../audit/audit-log.ts';
 import { ServiceError } from '../../base/errors.ts';
-import type { Database } from '../../db/database.ts';
+import { LIMITS } from '../../base/limits.ts';
+import type { Database, Queryable } from '../../db/database.ts';
+import { holdUser } from '../../db/held-rows.ts';
 import { NO_STORE } from '../../http/message.ts';
 import { findAdmin } from '../../identity/admin-accounts.ts';
 import { requireUser } from '../../identity/find-users.ts';
-import { addUserToken, listUserTokens, revokeUserToken } from '../../identity/user-tokens.ts';
+import { holdSession } from '../../identity/sessions.ts';
+import { addUserToken, countUserTokens, listUserTokens, revokeUserToken } from '../../identity/user-tokens.ts';
 import { actorOf, actorOfUser, userSessionOf } from '../contract/caller.ts';
 import { resource } from '../contract/contract.ts';
 import { type Handle, serve } from '../contract/endpoint.ts';
@@ -102,9 +105,18 @@ const listOwn: Handle<typeof ownTokens.list, UserTokensParts> = async ({ db }, {
   return { status: 200, json };
 };
 
+/** @throws ServiceError `conflict` for a user who has as many tokens as one may have */
+async function assertRoom(client: Queryable, userId: number): Promise<void> {
+  if ((await countUserTokens(client, userId)) < LIMITS.userTokensMax) return;
+  throw new ServiceError(
+    'conflict',
+    `you have ${LIMITS.userTokensMax} tokens, the maximum (userTokensMax); revoke one first`,
+  );
+}
+
 const create: Handle<typeof ownTokens.create, UserTokensParts> = async (parts, { body, caller, request }) => {
   const { db, userTokenPrefix } = parts;
-  const { userId, via } = userSessionOf(caller);
+  const { id: session, userId, via } = userSessionOf(caller);
   const { expires_at, name } = await body();
   if (via === 'password' && (await findAdmin(db, userId))?.mustChangePassword === true)
     throw new ServiceError(
@@ -112,6 +124,9 @@ const create: Handle<typeof ownTokens.create, UserTokensParts> = async (parts, {
       'change the temporary password first: PUT /api/admin/auth/password',
     );
   const { text, token } = await db.withTransaction(async client => {
+    await holdUser(client, userId);
+    await holdSession(client, session);
+    await assertRoom(client, userId);
     const made = await addUserToken(client, userTokenPrefix, { userId, name, expiresAt: expires_at });
     const { expiresAt, id } = made.token;
     await appendAudit(client, await actorOfUser(client, userId, request), {

@@ -58,7 +58,7 @@ export async function adminKey(
           `${email} has the roles ${admin.roles.join(', ')}, which do not include the scope ${beyond} of this key`,
         );
       const wanted = { name, scopes: [...new Set(options.scopes)], madeBy: admin.userId, expiresAt };
-      const { key, text } = await addAdminKey(db, config.values['admin.key_prefix'], wanted, actor());
+      const { key, text } = await addAdminKey(db, config.values['admin.key_prefix'], wanted, actor(), null);
       const until = key.expiresAt === null ? 'valid without an end' : `valid until ${key.expiresAt.toISOString()}, and`;
       if (!options.json) return `${text}\n${until} as long as ${email} is an administrator`;
       return jsonText({ id: key.id, key: text, scopes: key.scopes, expires_at: key.expiresAt });
