@@ -1,7 +1,7 @@
 import { LIMITS } from '../base/limits.ts';
 import { assertAskable, type Graph } from '../graph/graph.ts';
-import type { GraphCheck } from '../graph/graph-store.ts';
-import type { GraphMemo } from './policy.ts';
+import { type GraphCheck, GraphError } from '../graph/graph-store.ts';
+import type { GraphAnswer, GraphMemo } from './policy.ts';
 
 const objectOf = ({ permission, resourceId, resourceType }: GraphCheck): string =>
   [resourceType, resourceId, permission].join('\0');
@@ -12,7 +12,7 @@ const OBJECTS_MAX = 1000;
 /** The facts of one evaluation. There is one for each user and policy, so it is made of little. */
 class Memo implements GraphMemo {
   readonly #known: ReadonlyMap<string, ReadonlySet<string>>;
-  #answers: Map<string, boolean> | null = null;
+  #answers: Map<string, GraphAnswer> | null = null;
 
   constructor(known: ReadonlyMap<string, ReadonlySet<string>>) {
     this.#known = known;
@@ -22,7 +22,7 @@ class Memo implements GraphMemo {
     return this.#answers?.size ?? 0;
   }
 
-  get(key: string, check: GraphCheck): boolean | undefined {
+  get(key: string, check: GraphCheck): GraphAnswer | undefined {
     const answer = this.#answers?.get(key);
     if (answer !== undefined || this.size >= LIMITS.policyChecksMax) return answer;
     const allowed = this.#known.get(objectOf(check))?.has(check.subjectId);
@@ -31,9 +31,9 @@ class Memo implements GraphMemo {
     return allowed;
   }
 
-  set(key: string, allowed: boolean): void {
+  set(key: string, answer: GraphAnswer): void {
     this.#answers ??= new Map();
-    this.#answers.set(key, allowed);
+    this.#answers.set(key, answer);
   }
 }
 
@@ -71,6 +71,12 @@ export class PermittedUsers {
       });
       this.#users.set(key, users);
     }
-    return (await users).has(subjectId);
+    try {
+      return (await users).has(subjectId);
+    } catch (error) {
+      // More users than the store lists in time: each is asked about.
+      if (error instanceof GraphError && error.kind === 'unavailable') return await this.#graph.check(check);
+      throw error;
+    }
   }
 }

@@ -195,12 +195,12 @@ export class Policies {
       const startedAt = performance.now();
       const asked = [...needs];
       try {
-        const answers = await Promise.all(asked.map(([, check]) => e.answers.check(check)));
+        const answers = await Promise.all(asked.map(([, check]) => e.answers.check(check).catch(refusal)));
         const ms = performance.now() - startedAt;
         asked.forEach(([key, check], k) => {
-          const allowed = answers[k] === true;
-          e.memo.set(key, allowed);
-          e.checks.push({ check: checkText(check), allowed, ms });
+          const answer = answers[k] ?? false;
+          e.memo.set(key, answer);
+          if (typeof answer === 'boolean') e.checks.push({ check: checkText(check), allowed: answer, ms });
         });
       } catch (error) {
         if (!(error instanceof GraphError)) throw error;
@@ -286,6 +286,12 @@ function failed(
 /**
  * The verdict without an answer: `unavailable` if the store is unavailable, `failed` if it refuses the check as wrong.
  */
+/** The refusal of one check, which the rest of the policy may do without. */
+function refusal(error: unknown): GraphError {
+  if (error instanceof GraphError && error.kind === 'refused') return error;
+  throw error;
+}
+
 function unanswered(
   error: GraphError,
   rounds: number,

@@ -4,7 +4,7 @@ import { LIMITS } from '../base/limits.ts';
 import type { ServicePrincipal } from '../base/principal.ts';
 import { checkKey } from '../graph/graph.ts';
 import type { GraphSchema } from '../graph/graph-schema.ts';
-import type { GraphCheck } from '../graph/graph-store.ts';
+import { type GraphCheck, GraphError } from '../graph/graph-store.ts';
 import { type ASTNode, childrenOf, extents, isComprehension, PolicyError, patternOf } from './policy-ast.ts';
 import { findMistakes, MENDED, policyErrorOf, together } from './policy-mistakes.ts';
 import { OBJECTS, schemaErrors } from './policy-subset.ts';
@@ -40,10 +40,13 @@ export type CompiledPolicy = {
   run: ParseResult;
 };
 
+/** What the graph says to a check; a refusal is an error of that check alone, as a division by zero is of the division. */
+export type GraphAnswer = boolean | GraphError;
+
 /** Answers of the graph by check, for one evaluation: those that were asked for, and those that are known without. */
 export type GraphMemo = {
-  get(key: string, check: GraphCheck): boolean | undefined;
-  set(key: string, allowed: boolean): void;
+  get(key: string, check: GraphCheck): GraphAnswer | undefined;
+  set(key: string, answer: GraphAnswer): void;
   readonly size: number;
 };
 
@@ -88,6 +91,7 @@ function askGraph(permission: string, resourceType: string, resourceId: string):
   };
   const key = checkKey(check);
   const known = memo.get(key, check);
+  if (known instanceof GraphError) throw known;
   if (known !== undefined) return known;
   if (memo.size + needs.size >= LIMITS.policyChecksMax) current.tooMany = true;
   else needs.set(key, check);

@@ -228,7 +228,8 @@ export class GraphStore {
       permission,
       subjectObjectType: 'user',
     });
-    const rows = await ask(this.#questions, client => client.lookupSubjects(request));
+    // Of a hundred thousand it takes the store seconds to list them.
+    const rows = await ask(this.#work, client => client.lookupSubjects(request));
     return rows.map(r => fromGraphId(r.subject?.subjectObjectId ?? ''));
   }
 

@@ -320,6 +320,25 @@ t.test('one malformed check does not affect the checks sent with it', async t =>
   t.equal((await policies.decide('!is_member(user.locale + " ", "x")', caller)).kind, 'failed');
 });
 
+t.test('a check that the graph refuses is an error of that check alone, as any other error in a policy', async t => {
+  const { db, store, caller } = world;
+  const graph = new Graph(Date.now);
+  graph.useStore(store);
+  const policies = new Policies(new SubjectContexts(db, graph, Date.now), graph, Date.now);
+  const holds = 'check("view_all", "faculty", "f1")';
+  // There is no type "ru", and no object has an id without a letter.
+  for (const bad of ['is_member(user.locale, "x")', '["", "g9"].exists(x, is_member("study_group", x))'])
+    for (const [source, kind] of [
+      [`${bad} || ${holds}`, 'allowed'],
+      [`${holds} || ${bad}`, 'allowed'],
+      [`!(${holds} && !${bad}) || ${holds}`, 'allowed'],
+      [`["g1"].exists(g, ${bad} || is_member("study_group", g))`, 'allowed'],
+      [`${bad} && !${holds}`, 'denied'],
+      [`${bad} || !${holds}`, 'failed'],
+    ] as const)
+      t.match(await policies.decide(source, caller), { kind, reason: kind === 'failed' ? /./ : '' }, source);
+});
+
 t.test('the cached context of a user is removed when it changes, also while it is being loaded', async t => {
   const { by, db, graph, user } = world;
   let hold: Promise<void> = Promise.resolve();
