@@ -1,4 +1,5 @@
 import { type Actor, appendAudit } from '../audit/audit-log.ts';
+import { ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { holdPlugin, holdUser } from '../db/held-rows.ts';
@@ -36,7 +37,12 @@ const membership = (r: GraphRole, externalId: string): Tuple => ({
   subjectRelation: '',
 });
 
-/** Grants or revokes a role, through the outbox. @returns null if nothing changes */
+/**
+ * Grants or revokes a role, through the outbox.
+ *
+ * @returns null if nothing changes
+ * @throws ServiceError `conflict` when the user has got another external id
+ */
 export async function changeGraphRole(
   db: Database,
   schema: GraphSchema,
@@ -47,7 +53,9 @@ export async function changeGraphRole(
 ): Promise<Appended | null> {
   const tuple = membership(role, user.externalId);
   return await db.withTransaction(async client => {
-    if (give) await holdUser(client, user.id);
+    // What is written for a former id the next user with that id would have.
+    if ((await holdUser(client, user.id)) !== user.externalId)
+      throw new ServiceError('conflict', `the external_id of user ${user.id} was changed meanwhile; try again`);
     if (give && role.kind === 'plugin') await holdPlugin(client, role.pluginId);
     const there = (await listRelationships(client, filterOf(tuple), null, 1))[0];
     // A role from an import becomes a manual one, so that later imports keep it.

@@ -9,10 +9,18 @@ import { findRow } from './rows.ts';
 
 export const unknownUser = (id: number): ServiceError => new ServiceError('not_found', `there is no user ${id}`);
 
-/** @throws ServiceError `not_found` when the user is gone */
-export async function holdUser(client: Queryable, id: number): Promise<void> {
-  const row = await findRow(client, 'SELECT 1 AS one FROM global_users WHERE id = $1 FOR UPDATE', [id]);
+/**
+ * @returns the external id that the user has now
+ * @throws ServiceError `not_found` when the user is gone
+ */
+export async function holdUser(client: Queryable, id: number): Promise<string | null> {
+  const row = await findRow<{ externalId: string | null }>(
+    client,
+    'SELECT external_id FROM global_users WHERE id = $1 FOR UPDATE',
+    [id],
+  );
   if (row === undefined) throw unknownUser(id);
+  return row.externalId;
 }
 
 export const unknownPlugin = (id: string): ServiceError => new ServiceError('not_found', `there is no plugin "${id}"`);

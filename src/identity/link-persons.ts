@@ -30,7 +30,7 @@ export type Links = {
   released: string[];
   /** Users who lose their account: sessions opened with it end. */
   relinked: string[];
-  /** Persons who are linked to another user than before. */
+  /** Persons who are linked to another user than before, or to a new one. */
   moved: string[];
   /** Why the account of a person cannot be linked, by external id. */
   conflicts: Map<string, string>;
@@ -66,6 +66,8 @@ export function decideLinks(persons: readonly LinkedPerson[], rows: readonly Lin
     const keep = (idp: string | null): null => {
       if (account !== null && account !== idp && own !== undefined) out.relinked.push(own.id);
       out.links.push({ person, id: own?.id ?? null, idp });
+      // The person may have positions from before, which the former user had.
+      if (own === undefined) out.moved.push(externalId);
       return null;
     };
     if (idpAccountsId === null)

@@ -2,7 +2,7 @@ import { type Actor, type AuditState, appendAudit } from '../audit/audit-log.ts'
 import { ServiceError } from '../base/errors.ts';
 import type { Database, Queryable } from '../db/database.ts';
 import { LOCKS, lockForTransaction } from '../db/locks.ts';
-import { loadRow } from '../db/rows.ts';
+import { findRow, loadRow } from '../db/rows.ts';
 import { tupleText } from '../graph/tuple.ts';
 import { holdGraph } from '../outbox/append.ts';
 import { listRelationships } from '../outbox/mirror.ts';
@@ -96,8 +96,11 @@ async function holdImports(client: Queryable): Promise<void> {
 /** Gives the users of persons what the university's data give them (`university/settle`). @returns whose studies they say */
 export type SettlePersons = (client: Queryable, externalIds: readonly string[]) => Promise<ReadonlySet<string>>;
 
+/** The record of a user in the university's data. */
+const OF_PERSON = 'FROM persons p WHERE p.external_id = global_users.external_id';
+
 /**
- * A user whose external id is new has the roles and studies of that person, and none of another.
+ * A user whose external id is new has the roles, studies and attributes of that person, and none of another.
  *
  * @param given what the caller says, which counts more; what is written already stays where the data say nothing
  */
@@ -112,8 +115,21 @@ async function becomePerson(
   return await loadRow<GlobalUser>(
     client,
     `UPDATE global_users SET funding_type = CASE WHEN $2 THEN $3 ELSE coalesce(funding_type, $3) END,
-       education_form = CASE WHEN $4 THEN $5 ELSE coalesce(education_form, $5) END WHERE id = $1 RETURNING *`,
-    [id, given.fundingType !== undefined, fundingType, given.educationForm !== undefined, educationForm],
+       education_form = CASE WHEN $4 THEN $5 ELSE coalesce(education_form, $5) END,
+       nationality_type = CASE WHEN $6 THEN nationality_type ELSE coalesce((SELECT p.nationality_type ${OF_PERSON}), nationality_type) END,
+       locale = CASE WHEN $7 THEN locale ELSE coalesce((SELECT p.locale ${OF_PERSON}), locale) END,
+       primary_channel = CASE WHEN $8 THEN primary_channel ELSE coalesce((SELECT p.primary_channel ${OF_PERSON}), primary_channel) END
+     WHERE id = $1 RETURNING *`,
+    [
+      id,
+      given.fundingType !== undefined,
+      fundingType,
+      given.educationForm !== undefined,
+      educationForm,
+      given.nationalityType !== undefined,
+      given.locale !== undefined,
+      given.primaryChannel !== undefined,
+    ],
   );
 }
 
@@ -162,6 +178,10 @@ async function assertNothingByHand(client: Queryable, externalId: string | null)
   );
 }
 
+/** Whether the university's data have a person with this id: what the user is called foreign by is theirs. */
+const isPerson = async (client: Queryable, externalId: string): Promise<boolean> =>
+  (await findRow(client, 'SELECT 1 AS one FROM persons WHERE external_id = $1', [externalId])) !== undefined;
+
 /**
  * Changes the given attributes. With another external id the user is another person: what the university's data gave the
  * former one goes, and what they give this one comes. With another account what was opened with the former one ends.
@@ -187,11 +207,12 @@ export async function changeUser(
       const former = isAnother ? before.externalId : null;
       const isStudent = former !== null && (await settle(client, [former])).has(former);
       const studies = isStudent ? { fundingType: null, educationForm: null } : {};
+      const ofData = former !== null && (await isPerson(client, former)) ? { nationalityType: null } : {};
       const written = await loadRow<GlobalUser>(
         client,
         `UPDATE global_users SET external_id = $1, idp_accounts_id = $2, display_name = $3, primary_channel = $4, locale = $5,
            nationality_type = $6, funding_type = $7, education_form = $8, updated_at = now() WHERE id = $9 RETURNING *`,
-        [...valuesOf({ ...before, ...studies, ...attributes }), id],
+        [...valuesOf({ ...before, ...studies, ...ofData, ...attributes }), id],
       );
       const user = isAnother ? await becomePerson(client, written, attributes, settle) : written;
       await appendAudit(client, by, {

@@ -227,6 +227,23 @@ t.test(
     await put('student-positions', { ...position, is_active: false });
     t.same(await roles(Number(right.json.id)), [], 'the import reaches the right one');
 
+    // What the data call the former person is not what they call this one.
+    await put('persons', { ...ANNA, nationality_type: 'foreign' });
+    await put('persons', { ...ANNA, external_id: 'e2', nationality_type: 'domestic', locale: 'en' });
+    const second = (await userOf('e2'))?.id ?? 0;
+    await s.admin('PATCH', `/users/${second}`, { external_id: 'e2-former' });
+    const renamed = await s.admin('PATCH', `/users/${String(right.json.id)}`, { external_id: 'e2' });
+    t.match(renamed.json, { nationality_type: 'domestic', locale: 'en' });
+    const unknown = await s.admin('PATCH', `/users/${String(right.json.id)}`, { external_id: 'e3' });
+    t.match(unknown.json, { nationality_type: null });
+
+    // A person whose user was taken away gets another one, with what the positions give.
+    await put('student-positions', { ...position, funding_type: 'budget' });
+    await put('persons', { ...ANNA, first_name: 'Анна-Мария' });
+    const again = await userOf('e1');
+    t.match(again, { fundingType: 'budget' });
+    t.match(await roles(again?.id ?? 0), [{ role: 'student', origin: 'import' }]);
+
     // A user whom no data name keeps what an administrator has written.
     const plain = await s.admin('POST', '/users', { display_name: 'Guest', funding_type: 'contract' });
     const named = await s.admin('PATCH', `/users/${String(plain.json.id)}`, { external_id: 'guest' });
