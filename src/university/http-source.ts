@@ -58,6 +58,20 @@ function wayOf(error: unknown): string {
   return 'code' in cause ? String(cause.code) : cause.name;
 }
 
+/** Times of changes are in whole seconds. */
+const SAME_TIME_MS = 1000;
+
+/**
+ * When a list was changed, if that tells it from a later one: a list that changes twice in a second has the same time twice (RFC 9110
+ * section 8.8.2.2).
+ */
+function lastModifiedOf(headers: Headers): string | null {
+  const text = headers.get('last-modified');
+  const said = Date.parse(headers.get('date') ?? '');
+  const age = (Number.isNaN(said) ? Date.now() : said) - Date.parse(text ?? '');
+  return age >= SAME_TIME_MS ? text : null;
+}
+
 type Page = { next: string | null; etag: string | null; lastModified: string | null };
 
 /** How long the source asks to wait, as far as a pull waits. */
@@ -147,7 +161,7 @@ export function httpSource(options: HttpSourceOptions): DataSource {
       return {
         next: await readPage(file, url, taker),
         etag: headers.get('etag'),
-        lastModified: headers.get('last-modified'),
+        lastModified: lastModifiedOf(headers),
       };
     } catch (error) {
       signal.throwIfAborted();

@@ -94,7 +94,9 @@ export async function importRecords(
     if ('errors' in parsed) {
       wrong.push(...parsed.errors);
       counts.failed++;
-      const id = parsed.errors[0]?.external_id ?? null;
+      // An id that is wrong itself is shortened in the error, and may look like a right one.
+      const isWrong = parsed.errors.some(e => e.field === 'external_id');
+      const id = isWrong ? null : (parsed.errors[0]?.external_id ?? null);
       if (id !== null && !ids.has(id)) ids.set(id, index);
     } else {
       const { externalId } = parsed.record;

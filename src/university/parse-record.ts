@@ -37,11 +37,16 @@ const COMMON = {
   metadata: z.unknown().optional(),
 };
 
+/** More digits of a second than the database reads. */
+const TIME_CHARS_MAX = 64;
 const TIME = z.iso.datetime({ offset: true });
 
 /** Whether the database can hold it as a time: it has a zone, which the database takes up to 15 hours from UTC, and a year. */
 const isTime = (value: unknown): value is string =>
-  typeof value === 'string' && TIME.safeParse(value).success && !/^0000|[+-](?:1[5-9]|2\d):\d\d$/.test(value);
+  typeof value === 'string' &&
+  value.length <= TIME_CHARS_MAX &&
+  TIME.safeParse(value).success &&
+  !/^0000|[+-](?:1[5-9]|2\d):\d\d$/.test(value);
 
 const SCHEMAS = new Map<EntityType, z.ZodType<Record<string, unknown>>>();
 

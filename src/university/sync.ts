@@ -164,7 +164,7 @@ function refusalOf(error: unknown): string | null {
 }
 
 /**
- * Writes records with what they mean in the graph, in one transaction; those the database refuses are found one by one, and do not
+ * Writes records with what they mean in the graph, in one transaction; those the database refuses are found by halving, and do not
  * keep the others. What is as it was writes nothing.
  *
  * @param records of different ids, at most `universityChunk`
@@ -198,15 +198,15 @@ export async function syncRecords(
         ],
       };
   }
-  const sum: SyncResult = { created: 0, updated: 0, unchanged: 0, errors: [] };
-  for (const record of records) {
-    const one = await syncRecords(parts, entity, [record], options);
-    sum.created += one.created;
-    sum.updated += one.updated;
-    sum.unchanged += one.unchanged;
-    sum.errors.push(...one.errors);
-  }
-  return sum;
+  const middle = records.length >> 1;
+  const first = await syncRecords(parts, entity, records.slice(0, middle), options);
+  const second = await syncRecords(parts, entity, records.slice(middle), options);
+  return {
+    created: first.created + second.created,
+    updated: first.updated + second.updated,
+    unchanged: first.unchanged + second.unchanged,
+    errors: [...first.errors, ...second.errors],
+  };
 }
 
 /** Records their source had last, in pages by their order. */

@@ -366,6 +366,19 @@ t.test('a value that only the database refuses, or a conflict of fields, fails o
   });
 });
 
+t.test('a record that is refused for its id does not stand in the way of another one', async t => {
+  const { post } = await world(t);
+  const faculty = (external_id: string): Rec => ({ external_id, name: 'F' });
+  const a = await post('faculties', [faculty('A'.repeat(129)), faculty('A'.repeat(128))]);
+  t.match(a.json, { total: 2, success: 1 });
+  t.same(
+    (a.json.errors as Json[]).map(e => [e.index, e.field]),
+    [[0, 'external_id']],
+  );
+  const late = { ...faculty('late'), updated_at: `2026-09-01T00:00:00.${'1'.repeat(200)}Z` };
+  t.equal((await post('faculties', [late])).status, 200, 'more digits of a second than the database reads');
+});
+
 t.test('a text that the database cannot hold fails only its record, and is in the import log', async t => {
   const { raw, db, post } = await world(t);
   for (const bad of ['nul \u0000 inside', 'half a pair \ud800']) {
