@@ -87,7 +87,7 @@ export async function countWaiting(db: Queryable, pluginId: string, max: number)
  * Messages that may be sent now: of each chat its first one alone, answers before messages to many. A wait that is longer than any is was
  * begun before the clock was set back: it is over.
  *
- * @param without chats that must wait
+ * @param without chats that must wait, and groups whose topics must
  * @returns in order
  */
 export async function listDue(
@@ -102,7 +102,7 @@ export async function listDue(
        SELECT DISTINCT ON (chat_id) id, chat_id, state, urgent, next_at FROM outgoing_messages
        WHERE channel = $1 AND state IN ('queued', 'sending') ORDER BY chat_id, id)
      SELECT ${COLUMNS} FROM outgoing_messages m JOIN (
-       SELECT id FROM heads WHERE state = 'queued' AND chat_id <> ALL ($2)
+       SELECT id FROM heads WHERE state = 'queued' AND split_part(chat_id, ':', 1) <> ALL ($2)
          AND (next_at <= now() OR next_at > now() + make_interval(secs => $4::float8 / 1000))
        ORDER BY urgent DESC, next_at, id LIMIT $3) h USING (id)
      ORDER BY m.urgent DESC, m.next_at, m.id`,

@@ -151,7 +151,7 @@ export class MessageSender {
     const { channel, pace, underWay } = turn;
     const room = LIMITS.messagesSentAtOnce - underWay.size;
     if (room <= 0 || pace.waitMs() > LIMITS.messengerIdleMs) return 0;
-    const busy = [...underWay.values()].map(u => u.chatId);
+    const busy = [...underWay.values()].map(u => paceKeyOf(u.chatId));
     const due = await listDue(this.#parts.db, channel.name, [...busy, ...pace.waitingChats()], room);
     let begun = 0;
     for (const message of due) {
@@ -159,6 +159,8 @@ export class MessageSender {
       // A more urgent message that has come by then is listed first.
       if (waitMs > LIMITS.messengerIdleMs || ended.aborted) break;
       if (waitMs > 0) await sleep(waitMs);
+      // One to another topic of its group may just have gone.
+      if (pace.isWaiting(message.chatId)) continue;
       pace.take(message.chatId);
       const done = this.#sendOne(turn, message).finally(() => {
         underWay.delete(message.id);
@@ -208,14 +210,13 @@ export class MessageSender {
   async #notSent(pace: Pace, m: OutgoingMessage, sent: Exclude<Sent, { kind: 'sent' }>): Promise<void> {
     const { db } = this.#parts;
     if (sent.kind === 'refused') return await setEnded(db, m.id, 'failed', sent.why);
-    if (sent.kind === 'busy') {
-      const afterMs = Math.min(Math.max(sent.afterMs, 100), LIMITS.messengerBusyMsMax);
-      pace.hold(m.chatId, afterMs, sent.all);
-      return await setWaiting(db, m.id, { afterMs, why: sent.why, counts: false });
-    }
     // Attempts are counted as well: a clock that was set forward by a day gives up nothing.
     const isOld = Date.now() - m.createdAt.getTime() > LIMITS.messageTriedMs;
+    const busyMs = sent.kind === 'busy' ? Math.min(Math.max(sent.afterMs, 100), LIMITS.messengerBusyMsMax) : null;
+    if (sent.kind === 'busy' && busyMs !== null) pace.hold(m.chatId, busyMs, sent.all);
     if (isOld && m.attempts >= ATTEMPTS_MIN) return await setEnded(db, m.id, 'failed', sent.why);
+    // A messenger that is busy is asked again without a bound on the attempts, as long as the message is not old.
+    if (busyMs !== null) return await setWaiting(db, m.id, { afterMs: busyMs, why: sent.why, counts: isOld });
     const afterMs = Math.min(LIMITS.messageRetryMs * 2 ** Math.min(m.attempts, 20), LIMITS.messageRetryMsMax);
     await setWaiting(db, m.id, { afterMs, why: sent.why, counts: true });
   }
@@ -252,6 +253,12 @@ export class MessageSender {
 /** The number by which VK tells repeated parts: 31 bits, never 0. */
 const partNumber = (messageId: number, part: number): number => ((messageId * 64 + part) % 2_147_483_647) + 1;
 
+/** Topics of a group, as in `-100:77`, are sent to at the pace of the group. */
+const paceKeyOf = (chatId: string): string => chatId.split(':')[0] ?? chatId;
+
+/** How long all chats wait when a second one is told to. */
+const ALL_HELD_MS = 5000;
+
 /** How fast a channel may be used: all of it, and each chat. */
 class Pace {
   readonly #channel: Channel;
@@ -270,7 +277,11 @@ class Pace {
   }
 
   chatWaitMs(chatId: string): number {
-    return Math.max(this.waitMs(), this.#chats.get(chatId)?.waitMs(performance.now()) ?? 0);
+    return Math.max(this.waitMs(), this.#chats.get(paceKeyOf(chatId))?.waitMs(performance.now()) ?? 0);
+  }
+
+  isWaiting(chatId: string): boolean {
+    return (this.#chats.get(paceKeyOf(chatId))?.waitMs(performance.now()) ?? 0) > 0;
   }
 
   waitingChats(): string[] {
@@ -280,11 +291,12 @@ class Pace {
   }
 
   #bucketOf(chatId: string, now: number): TokenBucket {
-    let bucket = this.#chats.get(chatId);
+    const key = paceKeyOf(chatId);
+    let bucket = this.#chats.get(key);
     if (bucket === undefined) {
       const { burst, perSecond } = this.#channel.rateOf(chatId);
       bucket = new TokenBucket(perSecond, burst, now);
-      if (this.#chats.size < BUCKETS_MAX) this.#chats.set(chatId, bucket);
+      if (this.#chats.size < BUCKETS_MAX) this.#chats.set(key, bucket);
     }
     return bucket;
   }
@@ -298,9 +310,12 @@ class Pace {
   /** The messenger wants to hear nothing for a while: from a chat, and when it says so of a second chat, from all. */
   hold(chatId: string, ms: number, all: boolean): void {
     const now = performance.now();
+    const key = paceKeyOf(chatId);
     this.#bucketOf(chatId, now).holdUntil(now + ms);
-    if (all || (this.#held !== null && this.#held.chatId !== chatId && this.#held.until > now))
-      this.#all.holdUntil(now + ms);
-    this.#held = { chatId, until: now + ms };
+    const other = this.#held !== null && this.#held.chatId !== key && this.#held.until > now ? this.#held : null;
+    if (all) this.#all.holdUntil(now + ms);
+    // It may mean these two chats alone: after a moment the next message asks.
+    else if (other !== null) this.#all.holdUntil(Math.min(now + ms, other.until, now + ALL_HELD_MS));
+    this.#held = { chatId: key, until: now + ms };
   }
 }

@@ -29,6 +29,11 @@ export async function appendUpdate(client: Queryable, channel: ChannelName, u: U
   return added.id;
 }
 
+/** The messenger does not answer what must be known first: the update waits, and has failed no attempt. */
+export class MessengerAway extends Error {
+  override readonly name = 'MessengerAway';
+}
+
 export type Chat = { channel: ChannelName; chatId: string };
 
 /** Chats with unhandled updates that came a while ago, or before the clock was set back: the host that had them has ended. */
@@ -68,7 +73,11 @@ export async function handleNext(
       'UPDATE messenger_updates SET attempts = attempts + 1 WHERE id = $1 RETURNING *',
       [open.id],
     );
-    const outcome = await handle(client, counted ?? open);
+    const outcome = await handle(client, counted ?? open).catch(async (error: unknown) => {
+      if (error instanceof MessengerAway)
+        await db.query('UPDATE messenger_updates SET attempts = attempts - 1 WHERE id = $1', [open.id]);
+      throw error;
+    });
     await client.query('UPDATE messenger_updates SET handled_at = now(), outcome = $2 WHERE id = $1', [
       open.id,
       outcome,
@@ -83,15 +92,15 @@ export type NearUpdate = { id: number; payload: string; isHandled: boolean; ageM
 /** How many updates of the chat before and after one are looked at. */
 const NEAR_MAX = 100;
 
-/** What came in the chat of an update in the last minutes, the update itself among it, the first one first. */
+/** What came in the chat of an update within five minutes of it, the update itself among it, the first one first. */
 export async function listNear(client: Queryable, { channel, chatId, id }: StoredUpdate): Promise<NearUpdate[]> {
   return await findRows<NearUpdate>(
     client,
     `WITH near AS MATERIALIZED (
        SELECT id, payload, handled_at IS NOT NULL AS is_handled,
               (extract(epoch FROM clock_timestamp() - received_at) * 1000)::float8 AS age_ms
-       FROM messenger_updates
-       WHERE channel = $1 AND chat_id = $2 AND (id = $3 OR received_at > now() - interval '5 minutes')
+       FROM messenger_updates, (SELECT received_at AS at FROM messenger_updates WHERE id = $3) AS own
+       WHERE channel = $1 AND chat_id = $2 AND (id = $3 OR received_at BETWEEN own.at - interval '5 minutes' AND own.at + interval '5 minutes')
      )
      SELECT * FROM (SELECT * FROM near WHERE id <= $3 ORDER BY id DESC LIMIT $4) AS before
      UNION ALL

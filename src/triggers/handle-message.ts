@@ -3,7 +3,7 @@ import type { ExecutionOutcome } from '../abi/execution-outcome.ts';
 import { ENTRY } from '../abi/shared-layout.ts';
 import type { CommandAccess, CommandDecision } from '../authz/command-access.ts';
 import { callerKey } from '../base/caller-key.ts';
-import { ServiceError } from '../base/errors.ts';
+import { messageOf, ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Queryable } from '../db/database.ts';
 import type { Execution } from '../execution/execute.ts';
@@ -15,7 +15,7 @@ import { findAccountUser, linkAccount, normalizeCode, unlinkAccount } from '../i
 import { ANSWERS, type HelpLine } from '../messaging/answers.ts';
 import type { Channel, ChannelName, IncomingFile, IncomingMessage, Language } from '../messaging/channel.ts';
 import { appendMessages, type Message } from '../messaging/outgoing.ts';
-import type { StoredUpdate } from '../messaging/updates.ts';
+import { MessengerAway, type StoredUpdate } from '../messaging/updates.ts';
 import { wholeAlbum } from '../messaging/whole-album.ts';
 import { type Command, findCommand, listCommands } from '../plugins/commands.ts';
 import type { InstalledPlugin, PluginRegistry } from '../plugins/registry.ts';
@@ -56,6 +56,8 @@ type Handled = { outcome: string; answer: string | null; pluginId: string | null
 
 const EMPTY = new Uint8Array(0);
 const COMMANDS_ASKED_AT_ONCE = 16;
+/** Other chats wait for a place meanwhile. */
+const OWN_NAME_MS = 3000;
 
 /**
  * Handles one message to a messenger trigger, from top to bottom: who writes, which command, may they run it
@@ -74,11 +76,7 @@ export async function handleMessage(parts: MessageParts, client: Queryable, upda
   const message = given.album === null ? given : await wholeAlbum(client, channel, update, given);
   if (message === null) return 'part_of_album';
   // A command for another bot is none here; while our name is not known, it waits.
-  if (
-    message.addressee !== null &&
-    !(await channel.isUs(message.addressee, AbortSignal.timeout(LIMITS.messengerCallMs)))
-  )
-    return 'ignored';
+  if (message.addressee !== null && !(await isOurs(channel, message.addressee))) return 'ignored';
   const user = await findAccountUser(client, update.channel, message.accountId);
   const key = keyOf(update);
   const line: Line = {
@@ -94,6 +92,15 @@ export async function handleMessage(parts: MessageParts, client: Queryable, upda
   const handled = await handle(line);
   await queueAnswers(line, handled);
   return handled.outcome;
+}
+
+/** @throws MessengerAway while our name is not known */
+async function isOurs(channel: Channel, addressee: string): Promise<boolean> {
+  try {
+    return await channel.isUs(addressee, AbortSignal.timeout(OWN_NAME_MS));
+  } catch (error) {
+    throw new MessengerAway(`${channel.name} does not say what we are called: ${messageOf(error)}`, { cause: error });
+  }
 }
 
 const keyOf = (update: StoredUpdate): string => `update-${update.id}`;

@@ -10,6 +10,7 @@ import { telegramChannel } from '../../src/messaging/telegram.ts';
 import { vkChannel } from '../../src/messaging/vk.ts';
 import { makeDatabase } from '../support/database.ts';
 import { startTelegram, startVk, TELEGRAM_TOKEN, VK_TOKEN } from '../support/messengers.ts';
+import { until } from '../support/until.ts';
 
 type Teardown = { teardown(fn: () => unknown): void };
 
@@ -175,4 +176,49 @@ t.test("linking an account of a messenger ends its former link, and the user's f
     ada,
   ]);
   t.same(rows, [{ channel: 'VK', account_id: 'a' }], 'its former user cannot be reached by it');
+});
+
+/** What Telegram answers that wants to hear nothing of a chat for a while. */
+const tooMany = (seconds: number) => ({
+  status: 429,
+  body: { ok: false, error_code: 429, description: 'Too Many Requests', parameters: { retry_after: seconds } },
+});
+
+t.test('two chats that are told to wait for long hold up no third one for long', async t => {
+  const { db, queue, sender, telegram } = await world(t);
+  for (const [k, chat] of ['501', '502'].entries()) {
+    telegram.faults.push(tooMany(k === 0 ? 30 : 1800));
+    await queue('TELEGRAM', chat, 'x');
+    sender.kick('TELEGRAM');
+    await until(() => telegram.faults.length === 0);
+  }
+  await queue('TELEGRAM', '503', 'y');
+  sender.kick('TELEGRAM');
+  t.match(await telegram.until(1), [{ chat: '503' }]);
+  await db.query('DELETE FROM outgoing_messages');
+});
+
+t.test('the topics of a group share its pace', async t => {
+  const { ended, queue, sender, telegram } = await world(t);
+  for (let k = 0; k < 6; k++) await queue('TELEGRAM', `-100:${k}`, 'x');
+  await queue('TELEGRAM', '-200:1', 'of another group');
+  sender.kick('TELEGRAM');
+  await ended();
+  const group = telegram.shown.filter(m => m.chat === '-100').map(m => m.at);
+  t.equal(group.length, 6);
+  t.ok((group[5] ?? 0) - (group[0] ?? 0) > 1000, 'five at once, and the sixth when the group may be sent to again');
+});
+
+t.test('a message that is a day old is given up where the messenger is always busy, and the next one goes', async t => {
+  const { db, ended, queue, sender, telegram } = await world(t);
+  await queue('TELEGRAM', '1', 'old', 'next');
+  await db.query(
+    `UPDATE outgoing_messages SET created_at = now() - interval '30 days', attempts = 19 WHERE message->>'text' = 'old'`,
+  );
+  telegram.faults.push(tooMany(1), tooMany(1));
+  sender.kick('TELEGRAM');
+  t.match(await ended(), [
+    { state: 'failed', why: /Too Many Requests/ },
+    { state: 'sent', why: '' },
+  ]);
 });

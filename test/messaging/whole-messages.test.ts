@@ -1,4 +1,5 @@
 import t from 'tap';
+import { LIMITS } from '../../src/base/limits.ts';
 import { partsOf } from '../../src/messaging/sender.ts';
 import { telegramChannel } from '../../src/messaging/telegram.ts';
 import { messengerWorld } from '../support/messenger-world.ts';
@@ -99,6 +100,23 @@ t.test('a command that names a bot waits until our name is known, and one for an
   const { rows } = await db.query("SELECT outcome FROM messenger_updates WHERE chat_id = '-100'");
   t.same(rows, [{ outcome: 'ignored' }]);
   t.equal(telegram.shown.length, 2);
+});
+
+t.test('a command that names a bot waits as long as our name is not known, without an answer', async t => {
+  const { db, s, telegram } = await messengerWorld(t);
+  telegram.named = Promise.reject(new Error('Telegram is away'));
+  telegram.named.catch(() => {});
+  // More often than an update is handled that fails each time: each one looks at the oldest of its chat.
+  for (let k = 0; k <= LIMITS.updateAttemptsMax; k++) {
+    const asked = telegram.calls.filter(c => c === 'getMe').length;
+    await telegramPost(s.base, update('/menu@OtherBot', group(-100)));
+    await until(() => telegram.calls.filter(c => c === 'getMe').length > asked);
+  }
+  const counted = async (): Promise<number> =>
+    (await db.query('SELECT 1 FROM messenger_updates WHERE attempts > 0')).rows.length;
+  await until(async () => (await counted()) === 0);
+  const { rows } = await db.query('SELECT 1 FROM messenger_updates WHERE handled_at IS NOT NULL');
+  t.same([rows, telegram.shown], [[], []]);
 });
 
 t.test('an album is one message: its caption is the command, and all its files come with it', async t => {
