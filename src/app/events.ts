@@ -1,14 +1,15 @@
 import type { Attention } from '../api/operation/attention-api.ts';
 import { eventRoutes } from '../api/operation/events-api.ts';
 import { messageOf } from '../base/errors.ts';
+import { assertInTime } from '../base/gatherer.ts';
 import { LIMITS } from '../base/limits.ts';
 import { gauge, type Metric } from '../base/metric.ts';
 import { durationMs } from '../config/values.ts';
-import type { Database } from '../db/database.ts';
+import type { Database, Queryable } from '../db/database.ts';
 import { EventDeliverer } from '../events/deliverer.ts';
 import { countDeadDeliveries, countOpenDeliveries } from '../events/deliveries.ts';
 import { eventFeed } from '../events/event-feed.ts';
-import { EVENT_PUBLISHED, publishEvent, removeOldEvents } from '../events/publish.ts';
+import { EVENT_PUBLISHED, type NewEvent, publishEvent, removeOldEvents } from '../events/publish.ts';
 import { eventHandlers } from '../host/events.ts';
 import { nameResolver } from '../host/guarded-agent.ts';
 import { guardedCalls, isRefusedLiteral } from '../host/guarded-calls.ts';
@@ -18,6 +19,20 @@ import type { Feature } from './feature.ts';
 
 const DELIVER_QUEUE = 'event_deliver';
 const SWEEP_SECONDS = 10;
+
+/** Stores an event, with the job that delivers it. @returns whether it is wanted @throws CallTooLate behind the deadline */
+const publish = (
+  db: Database,
+  event: NewEvent,
+  deadline: number,
+  enqueue: (client: Queryable) => Promise<void>,
+): Promise<boolean> =>
+  db.withTransaction(async client => {
+    const isWanted = (await publishEvent(client, event)) === true;
+    if (isWanted) await enqueue(client);
+    assertInTime(deadline);
+    return isWanted;
+  });
 
 async function metricsOf(db: Database): Promise<Metric[]> {
   const { dead, oldestSeconds, waiting } = await countOpenDeliveries(db);
@@ -72,13 +87,9 @@ export function composeEvents({ config, db, jobs, log, secrets, tracing }: Core)
   });
   const feed = eventFeed(db, error => onError(error, 'reading events for watching administrators'));
   return {
-    hostFunctions: eventHandlers(async event => {
-      const isWanted = await db.withTransaction(async client => {
-        const wanted = await publishEvent(client, event);
-        if (wanted === true) await jobs.enqueue(client, DELIVER_QUEUE, {});
-        return wanted;
-      });
-      if (isWanted === true) jobs.wake(DELIVER_QUEUE);
+    hostFunctions: eventHandlers(async (event, deadline) => {
+      const enqueue = (client: Queryable) => jobs.enqueue(client, DELIVER_QUEUE, {});
+      if (await publish(db, event, deadline, enqueue)) jobs.wake(DELIVER_QUEUE);
     }),
     jobs: [
       kickJob(

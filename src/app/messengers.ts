@@ -4,6 +4,7 @@ import { messengerRoutes } from '../api/messages/messengers-api.ts';
 import type { Attention } from '../api/operation/attention-api.ts';
 import type { CommandAccess } from '../authz/command-access.ts';
 import { messageOf } from '../base/errors.ts';
+import { assertInTime } from '../base/gatherer.ts';
 import { LIMITS } from '../base/limits.ts';
 import { gauge } from '../base/metric.ts';
 import type { Config } from '../config/load.ts';
@@ -205,8 +206,12 @@ export function composeMessengers({ config, db, jobs, log }: Core, parts: Messen
       files,
       graph: parts.graph,
       channels: [...channels.keys()],
-      async queue(messages) {
-        const count = await db.withTransaction(client => queueIn(client, messages));
+      async queue(messages, deadline) {
+        const count = await db.withTransaction(async client => {
+          const queued = await queueIn(client, messages);
+          assertInTime(deadline);
+          return queued;
+        });
         jobs.wake(SEND_QUEUE);
         return count;
       },

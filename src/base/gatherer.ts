@@ -5,6 +5,16 @@ export class CallTooLate extends Error {
   override readonly name = 'CallTooLate';
 }
 
+/**
+ * What was done for a call that has ended would come after its answer, and a second time with the next one.
+ *
+ * @param deadline of the execution, as `performance.now()`
+ * @throws CallTooLate behind it
+ */
+export function assertInTime(deadline: number): void {
+  if (performance.now() >= deadline) throw new CallTooLate();
+}
+
 type GathererOptions<Item> = {
   /** Batches under way at a time; what comes meanwhile is in a later batch. */
   batchesMax: number;

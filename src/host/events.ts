@@ -3,6 +3,7 @@ import { HOST_ERROR } from '../abi/host-functions.ts';
 import { type HostResult, hostError } from '../abi/host-result.ts';
 import { JsonBoundError, parseBoundedJson } from '../base/bounded-json.ts';
 import { messageOf } from '../base/errors.ts';
+import { CallTooLate } from '../base/gatherer.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { NewEvent } from '../events/publish.ts';
 import type { HostHandler, MessageScope, PermittedCall } from './host-functions.ts';
@@ -34,8 +35,10 @@ export function badEvent(type: string, data: string): HostResult | null {
   return problem === null ? null : hostError(HOST_ERROR.invalid, `the payload is refused: ${problem}`);
 }
 
-/** @param publish stores the event and has it delivered */
-export function eventHandlers(publish: (event: NewEvent) => Promise<void>): Record<'event_publish', HostHandler> {
+/** @param publish stores the event and has it delivered; throws CallTooLate behind the deadline, and has stored nothing then */
+export function eventHandlers(
+  publish: (event: NewEvent, deadline: number) => Promise<void>,
+): Record<'event_publish', HostHandler> {
   const published = new WeakMap<PermittedCall, number>();
   /** Of each plugin, in all executions for one message. */
   const ofMessage = new WeakMap<MessageScope, Map<string, number>>();
@@ -60,7 +63,7 @@ export function eventHandlers(publish: (event: NewEvent) => Promise<void>): Reco
         );
       published.set(call, count);
       const digest = createHash('sha256').update(`${type}\0${data}`).digest('base64url');
-      await publish({
+      const event = {
         pluginId: call.plugin.id,
         type,
         data,
@@ -69,7 +72,13 @@ export function eventHandlers(publish: (event: NewEvent) => Promise<void>): Reco
         // A second equal event gets another key and is published. A command that is run again, because
         // its host ended during the first run, repeats its keys and publishes nothing twice.
         onceKey: onceKeyOf(call, digest),
-      });
+      };
+      try {
+        await publish(event, call.deadline);
+      } catch (error) {
+        if (error instanceof CallTooLate) return hostError(HOST_ERROR.deadline);
+        throw error;
+      }
       return { code: 0 };
     },
   };

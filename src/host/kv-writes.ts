@@ -1,4 +1,4 @@
-import { CallTooLate, Gatherer } from '../base/gatherer.ts';
+import { assertInTime, CallTooLate, Gatherer } from '../base/gatherer.ts';
 import { type Database, isUnavailable } from '../db/database.ts';
 
 /** Writes of the key-value store that come at the same time, from executions of one plugin, are one statement. */
@@ -72,7 +72,7 @@ export type KvWrites = {
  */
 export function makeKvWrites(db: Database): KvWrites {
   const one = async (pluginId: string, { deadline, key, ttlSeconds, value }: Write): Promise<boolean> => {
-    if (performance.now() >= deadline) throw new CallTooLate();
+    assertInTime(deadline);
     if (value !== null) {
       await db.query({ ...SET, values: [pluginId, key, value, ttlSeconds] });
       return true;

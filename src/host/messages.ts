@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import { HOST_ERROR } from '../abi/host-functions.ts';
 import { type HostResult, hostError } from '../abi/host-result.ts';
+import { CallTooLate } from '../base/gatherer.ts';
 import { LIMITS } from '../base/limits.ts';
 import type { Database } from '../db/database.ts';
 import { mayRead } from '../files/file-access.ts';
@@ -29,8 +30,8 @@ export type MessagesParts = {
   graph: Pick<Graph, 'lookupUsers'>;
   /** The configured messengers. */
   channels: readonly ChannelName[];
-  /** Queues messages and wakes the sender. @returns how many were not queued before */
-  queue(messages: readonly NewMessage[]): Promise<number>;
+  /** Queues messages and wakes the sender. @returns how many were not queued before @throws CallTooLate, and none is queued */
+  queue(messages: readonly NewMessage[], deadline: number): Promise<number>;
 };
 
 /** Parses a message and checks that this execution may read its files. */
@@ -98,7 +99,7 @@ class Notifier {
         HOST_ERROR.tooLarge,
         `${waiting} messages of this plugin wait to be sent; at most ${LIMITS.messagesWaitingMax} may wait (messagesWaitingMax)`,
       );
-    const count = await this.#parts.queue([...fresh.values()]);
+    const count = await this.#parts.queue([...fresh.values()], call.deadline);
     // Noted only after queueing, so that a message that was not queued can be tried again.
     for (const key of fresh.keys()) before.add(key);
     return count;
@@ -113,6 +114,7 @@ const guarded =
       return await work(call, args);
     } catch (error) {
       if (error instanceof Refusal) return hostError(error.code, error.message);
+      if (error instanceof CallTooLate) return hostError(HOST_ERROR.deadline);
       if (error instanceof GraphError)
         return hostError(
           HOST_ERROR.unavailable,
