@@ -40,6 +40,10 @@ function addCounts(counts: ImportCounts, more: Pick<ImportCounts, 'created' | 'u
   counts.success = counts.created + counts.updated + counts.unchanged;
 }
 
+/** The id of a record with mistakes. One that is wrong itself is shortened in the error, and may look like a right one. */
+const rightIdOf = (errors: readonly RecordError[]): string | null =>
+  errors.some(e => e.field === 'external_id') ? null : (errors[0]?.external_id ?? null);
+
 /**
  * Takes over a list of records of one type: each by itself, so that a bad one spoils no other, many in one transaction.
  * Records that cannot be taken over because of what another one has are tried again behind the last.
@@ -94,9 +98,7 @@ export async function importRecords(
     if ('errors' in parsed) {
       wrong.push(...parsed.errors);
       counts.failed++;
-      // An id that is wrong itself is shortened in the error, and may look like a right one.
-      const isWrong = parsed.errors.some(e => e.field === 'external_id');
-      const id = isWrong ? null : (parsed.errors[0]?.external_id ?? null);
+      const id = rightIdOf(parsed.errors);
       if (id !== null && !ids.has(id)) ids.set(id, index);
     } else {
       const { externalId } = parsed.record;
