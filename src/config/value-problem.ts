@@ -1,7 +1,8 @@
 import type { z } from 'zod';
 
-/** An address may hold a name and a password. */
-const withoutLogin = (text: string): string => text.replace(/\/\/[^/?#\s]+@/g, '//(hidden)@');
+/** An address may hold a name and a password, and a credential in its query. */
+const withoutLogin = (text: string): string =>
+  text.replace(/\/\/[^/?#\s]+@/g, '//(hidden)@').replace(/(:\/\/[^?#\s"]*)[?#][^\s"]+/g, '$1?(hidden)');
 
 /** A value that was refused, as it is shown. */
 export function shown(value: unknown, isSecret: boolean): string {

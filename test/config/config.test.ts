@@ -171,6 +171,10 @@ t.test('each mistake is one line with its file, key and value, and what would be
     ['database: { url: localhost/db }', 'database.url is (hidden); it must be an address like postgresql://user:'],
     ['secrets: { key: abc }', 'secrets.key is (hidden); it must be 32 bytes in base64; make one with: openssl'],
     ['http: { public_url: "https://u:pw@x" }', 'http.public_url is "https://(hidden)@x"; it must be an address'],
+    [
+      'university_sync: { base_url: "https://u:pw@x/y?token=z" }',
+      'university_sync.base_url is "https://(hidden)@x/y?(hidden)"; it must be',
+    ],
   ];
   for (const [content, words] of wrong) {
     const at = file(t, content);

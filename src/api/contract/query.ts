@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { calendarTime } from '../../base/calendar-time.ts';
 import { type FieldError, ServiceError } from '../../base/errors.ts';
 import { fieldErrorsOf } from '../../base/field-errors.ts';
 import { LIMITS } from '../../base/limits.ts';
@@ -63,13 +64,12 @@ export const flag = (description: string) =>
 
 const timeFilter = (description: string) =>
   readAs(
-    { type: 'string', description: `${description}: a time like 2026-01-31T12:00:00Z, or a day` },
-    'must be a time like 2026-01-31T12:00:00Z',
-    text => {
-      const date = new Date(text);
-      const isTime = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?$/.test(text);
-      return isTime && !Number.isNaN(date.getTime()) ? date : undefined;
+    {
+      type: 'string',
+      description: `${description}: a time like 2026-01-31T12:00:00Z, or a day; in UTC where no zone is named`,
     },
+    'must be a time like 2026-01-31T12:00:00Z',
+    calendarTime,
   ).optional();
 
 /** The time from which on a list goes. */

@@ -12,6 +12,7 @@ import { resetSecondFactor } from '../../identity/second-factor.ts';
 import { holderText, LOCK_FILE } from '../../supervisor/handover/data-lock.ts';
 import { findRunningPostgres, startPostgres } from '../../supervisor/stores/embedded-postgres.ts';
 import { jsonText } from '../print/json-text.ts';
+import { oneLine } from '../print/table.ts';
 import { databaseFailure } from './database-failure.ts';
 import { lockForCommand } from './lock-for-command.ts';
 
@@ -240,7 +241,7 @@ export async function adminCommand(
             })),
           });
         return admins
-          .map(a => `${String(a.userId).padStart(6)}  ${a.email}  ${a.displayName}  ${a.roles.join(', ')}`)
+          .map(a => `${String(a.userId).padStart(6)}  ${a.email}  ${oneLine(a.displayName)}  ${a.roles.join(', ')}`)
           .join('\n');
       }
     }

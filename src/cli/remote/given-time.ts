@@ -1,18 +1,8 @@
+import { calendarTime } from '../../base/calendar-time.ts';
 import { UsageError } from '../../base/errors.ts';
 import { durationMs, isDuration } from '../../config/values.ts';
 
 /** Times that options name: a length of time from now, or a time of the calendar, in UTC where no zone is named. */
-
-const CALENDAR = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(Z|[+-]\d\d:\d\d)?)?$/;
-
-/** @returns undefined when the text is no time */
-function calendarTime(text: string): Date | undefined {
-  const [, day, time = '00:00', zone = 'Z'] = CALENDAR.exec(text) ?? [];
-  const date = new Date(`${day}T${time}${zone}`);
-  if (day === undefined || Number.isNaN(date.getTime())) return undefined;
-  // 2026-02-30 would be the second of March.
-  return new Date(`${day}T00:00Z`).toISOString().startsWith(day) ? date : undefined;
-}
 
 /** @param sign 1 for a time ahead, -1 for one that has passed */
 function timeOf(text: string, sign: 1 | -1, nowMs: number): Date | undefined {
