@@ -849,9 +849,9 @@ export interface paths {
           'object_type'?: string;
           /** Only changes of the object with this id */
           'object_id'?: string;
-          /** Only what is not older: a time like 2026-01-31T12:00:00Z, or a day */
+          /** Only what is not older: a time like 2026-01-31T12:00:00Z, or a day; in UTC where no zone is named */
           'since'?: string;
-          /** Only what is older: a time like 2026-01-31T12:00:00Z, or a day */
+          /** Only what is older: a time like 2026-01-31T12:00:00Z, or a day; in UTC where no zone is named */
           'until'?: string;
         };
       };
@@ -878,9 +878,9 @@ export interface paths {
           'object_type'?: string;
           /** Only changes of the object with this id */
           'object_id'?: string;
-          /** Only what is not older: a time like 2026-01-31T12:00:00Z, or a day */
+          /** Only what is not older: a time like 2026-01-31T12:00:00Z, or a day; in UTC where no zone is named */
           'since'?: string;
-          /** Only what is older: a time like 2026-01-31T12:00:00Z, or a day */
+          /** Only what is older: a time like 2026-01-31T12:00:00Z, or a day; in UTC where no zone is named */
           'until'?: string;
         };
       };
@@ -1503,9 +1503,9 @@ export interface paths {
           'trigger'?: string;
           /** Only those of this caller: user:<id>, service:<id> or public */
           'principal'?: string;
-          /** Only what is not older: a time like 2026-01-31T12:00:00Z, or a day */
+          /** Only what is not older: a time like 2026-01-31T12:00:00Z, or a day; in UTC where no zone is named */
           'since'?: string;
-          /** Only what is older: a time like 2026-01-31T12:00:00Z, or a day */
+          /** Only what is older: a time like 2026-01-31T12:00:00Z, or a day; in UTC where no zone is named */
           'until'?: string;
           /** Only those of this request */
           'request_id'?: string;
@@ -1543,9 +1543,9 @@ export interface paths {
           'trigger'?: string;
           /** Only those of this caller: user:<id>, service:<id> or public */
           'principal'?: string;
-          /** Only what is not older: a time like 2026-01-31T12:00:00Z, or a day */
+          /** Only what is not older: a time like 2026-01-31T12:00:00Z, or a day; in UTC where no zone is named */
           'since'?: string;
-          /** Only what is older: a time like 2026-01-31T12:00:00Z, or a day */
+          /** Only what is older: a time like 2026-01-31T12:00:00Z, or a day; in UTC where no zone is named */
           'until'?: string;
           /** Only those of this request */
           'request_id'?: string;

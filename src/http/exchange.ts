@@ -180,7 +180,8 @@ export class Exchange implements TriggerExchange {
     this.#share?.release();
     if (!isStream(body)) return this.replyFlat(status, '', body, headers);
     if ('endless' in body) {
-      if (this.method === 'HEAD') return this.replyFlat(status, '', '', headers);
+      // Its length is not known, and 0 would be untrue.
+      if (this.method === 'HEAD') return this.#replyLength(status, headers, null);
       return await this.#replyEndless(status, headers, await body.open(), null, this.#isLast);
     }
     if (this.method === 'HEAD' || body.length === 0 || !this.#open)
@@ -196,7 +197,7 @@ export class Exchange implements TriggerExchange {
   }
 
   /** Everything of a reply but its body. */
-  #replyLength(status: number, headers: Reply['headers'], length: number): void {
+  #replyLength(status: number, headers: Reply['headers'], length: number | null): void {
     if (!this.#open) return;
     this.#open = false;
     this.#body?.release();
@@ -210,9 +211,9 @@ export class Exchange implements TriggerExchange {
    * Ends without a body, and names its length. Given to the library, it waits for that many bytes, and closes the connection at the next
    * request.
    */
-  #endWithLength(length: number): void {
-    if (this.#isLast) return void this.#res.endWithoutBody(length, true);
-    this.#res.writeHeader('Content-Length', String(length));
+  #endWithLength(length: number | null): void {
+    if (this.#isLast) return void this.#res.endWithoutBody(length ?? undefined, true);
+    if (length !== null) this.#res.writeHeader('Content-Length', String(length));
     this.#res.endWithoutBody();
   }
 

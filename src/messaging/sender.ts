@@ -256,7 +256,7 @@ const partNumber = (messageId: number, part: number): number => ((messageId * 64
 /** Topics of a group, as in `-100:77`, are sent to at the pace of the group. */
 const paceKeyOf = (chatId: string): string => chatId.split(':')[0] ?? chatId;
 
-/** How long all chats wait when a second one is told to. */
+/** How long all chats wait when a second one must. */
 const ALL_HELD_MS = 5000;
 
 /** How fast a channel may be used: all of it, and each chat. */

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
 import { startGraphStore } from '../support/graph.ts';
-import { type Answer, type Json, request, startTestService, TOKEN } from '../support/service.ts';
+import { type Answer, type Json, rawRequest, request, startTestService, TOKEN } from '../support/service.ts';
 import { storeWay } from '../support/store-way.ts';
 
 /** `/healthz` and `/readyz`: what they say, and to which client. */
@@ -47,6 +47,9 @@ t.test('a client on the machine reads each check, one behind a proxy only the st
   t.same((await ask('/readyz', PROXY)).json, { status: 'ready' });
   t.match((await ask('/healthz')).json, { status: 'alive', version: /^\d/, pid: process.pid, uptime_seconds: Number });
   t.same((await ask('/healthz', PROXY)).json, { status: 'alive' });
+  // A proxy on this machine that says nothing of its clients passes on the name they asked for.
+  const named = await rawRequest(`${s.base}/healthz`, { host: 'plugins.uni.example' });
+  t.same(named.json, { status: 'alive' });
 });
 
 t.test('an administrator reads each check from anywhere, and another credential does not', async t => {

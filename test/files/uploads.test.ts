@@ -412,6 +412,11 @@ t.test('downloads may be asked for in ranges', async t => {
   for (const known of [etag, `W/${etag}`, `"other", ${etag}`, '*'])
     t.equal((await get({ 'if-none-match': known })).status, 304, known);
   t.equal((await get({ 'if-none-match': etag, range: 'bytes=0-9' })).status, 304);
+  t.equal((await get({ 'if-none-match': etag, range: 'bytes=100000-' })).status, 304, 'there is nothing to send');
+  for (const range of ['bytes=0-9', 'bytes=100000-']) {
+    const head = await get({ range }, 'HEAD');
+    t.same([head.status, head.headers.get('content-length')], [200, '100000'], 'ranges are of GET alone');
+  }
   t.equal((await get({ 'if-none-match': '"other"' })).status, 200);
   const head = await get({}, 'HEAD');
   t.same([head.status, head.headers.get('content-length'), head.body.length], [200, '100000', 0]);

@@ -3,6 +3,7 @@ import t from 'tap';
 import { openDatabase } from '../../src/db/database.ts';
 import { PASSWORD_COST, setPasswordCost } from '../../src/identity/password.ts';
 import { request, startTestService, TEST_PASSWORD_COST, TOKEN } from '../support/service.ts';
+import { until } from '../support/until.ts';
 import { watPlugin } from '../support/wat.ts';
 
 const PASSWORD = 'correct horse battery';
@@ -103,6 +104,34 @@ t.test('an admin session ends after twelve hours, or after two without use', asy
     "UPDATE sessions SET last_used_at = now(), expires_at = now() - interval '1 second' WHERE kind = 'admin'",
   );
   t.equal((await call('GET', '/api/admin/plugins', undefined, me)).status, 401);
+});
+
+t.test('a live list that stays open is no use of the session that opened it', async t => {
+  const { call, db, s, setup } = await world(t);
+  const me = cookiesOf((await setup()).headers);
+  const leaving = new AbortController();
+  t.teardown(() => leaving.abort());
+  const opened = Date.now();
+  const stream = await fetch(`${s.base}/api/admin/executions/stream`, { headers: me, signal: leaving.signal });
+  t.equal(stream.status, 200);
+  const chunks = stream.body?.getReader();
+  const used = async (): Promise<number> =>
+    (
+      await db.query<{ at: Date }>("SELECT last_used_at AS at FROM sessions WHERE kind = 'admin'")
+    ).rows[0]?.at.getTime() ?? 0;
+  // That it was opened is a use, which is written some seconds later.
+  await until(async () => (await used()) >= opened);
+  const hour = "UPDATE sessions SET last_used_at = now() - interval '1 hour' WHERE kind = 'admin'";
+  await db.query(hour);
+  const old = await used();
+  // Each asks whether the reader may go on; what one of them noted would be written before the third.
+  for (let beats = 0; beats < 3; ) {
+    const { value } = (await chunks?.read()) ?? {};
+    if (value === undefined) throw new Error('the stream ended');
+    if (/^:/m.test(new TextDecoder().decode(value))) beats++;
+  }
+  t.equal(await used(), old);
+  t.equal((await call('GET', '/api/admin/plugins', undefined, me)).status, 200);
 });
 
 t.test('a wrong password and an unknown email get one answer', async t => {

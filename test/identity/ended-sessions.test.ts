@@ -26,7 +26,7 @@ async function world(t: { teardown(fn: () => unknown): void }) {
       .join('; ');
   };
   /** Does something while another transaction, which began before and ends it, has ended every session. */
-  const beside = async (act: () => Promise<Answer>): Promise<Answer> => {
+  const whileEnding = async (act: () => Promise<Answer>): Promise<Answer> => {
     let answer: Promise<Answer> | null = null;
     await db.withTransaction(async client => {
       await client.query('DELETE FROM sessions');
@@ -41,11 +41,11 @@ async function world(t: { teardown(fn: () => unknown): void }) {
   };
   const count = async (table: string): Promise<number> =>
     Number((await db.query<{ n: string }>(`SELECT count(*) AS n FROM ${table}`)).rows[0]?.n);
-  return { beside, count, db, logIn, send };
+  return { whileEnding, count, db, logIn, send };
 }
 
 t.test('nothing that a session makes while it is ended outlives it', async t => {
-  const { beside, count, logIn, send } = await world(t);
+  const { whileEnding, count, logIn, send } = await world(t);
   let cookie = await logIn();
   const begun = await send('POST', '/admin/auth/totp/begin', {}, cookie);
   const app = new TOTP({ secret: Secret.fromBase32(String(begun.json.secret)) });
@@ -59,7 +59,7 @@ t.test('nothing that a session makes while it is ended outlives it', async t => 
     ['an administration key', 'admin_keys', () => send('POST', '/admin/keys', { name: 'k', scopes: ['read'] }, cookie)],
   ];
   for (const [what, table, act] of made) {
-    const answer = await beside(act);
+    const answer = await whileEnding(act);
     t.same([answer.status, answer.json.code], [401, 'unauthorized'], what);
     t.equal(await count(table), 0, what);
     cookie = await logIn();

@@ -184,7 +184,7 @@ const tooMany = (seconds: number) => ({
   body: { ok: false, error_code: 429, description: 'Too Many Requests', parameters: { retry_after: seconds } },
 });
 
-t.test('two chats that are told to wait for long hold up no third one for long', async t => {
+t.test('two chats that must wait for long hold up no third one for long', async t => {
   const { db, queue, sender, telegram } = await world(t);
   for (const [k, chat] of ['501', '502'].entries()) {
     telegram.faults.push(tooMany(k === 0 ? 30 : 1800));

@@ -29,18 +29,23 @@ export function entityTag(state: TaggedState): string {
 /** The header of an answer that shows a state. */
 export const tagHeader = (state: TaggedState): [string, string] => ['ETag', entityTag(state)];
 
+/** Whether `If-None-Match` says that the client has what this tag names. */
+export function hasTag(headers: Request['headers'], tag: string): boolean {
+  const given = headers['if-none-match'];
+  if (given === undefined) return false;
+  const known: readonly string[] = given.match(/"[^"]*"/g) ?? [];
+  return given.trim() === '*' || known.includes(tag);
+}
+
 /**
  * What a client gets that has the answer already (RFC 9110 section 13.1.2): 304 when `If-None-Match` is `*` or lists the `ETag` of the
  * answer, compared weakly; otherwise the answer.
  */
 export function notModified({ headers, method }: Request, reply: Reply): Reply {
-  const given = headers['if-none-match'];
-  if (given === undefined || (method !== 'GET' && method !== 'HEAD')) return reply;
+  if (method !== 'GET' && method !== 'HEAD') return reply;
   if (reply.status !== 200 && reply.status !== 206) return reply;
   const tag = reply.headers.find(([name]) => name === 'ETag')?.[1].replace(/^W\//, '');
-  if (tag === undefined) return reply;
-  const known: readonly string[] = given.match(/"[^"]*"/g) ?? [];
-  if (given.trim() !== '*' && !known.includes(tag)) return reply;
+  if (tag === undefined || !hasTag(headers, tag)) return reply;
   return { status: 304, headers: reply.headers.filter(([name]) => !ABOUT_THE_BODY.test(name)), body: '' };
 }
 

@@ -91,8 +91,19 @@ export class Guards {
     return !this.#adminsExist;
   }
 
-  /** @throws ServiceError when the guard does not let the request in */
+  /**
+   * Lets a request in, which is a use of its session.
+   *
+   * @throws ServiceError when the guard does not let it in
+   */
   async check(route: Guarded, request: Request): Promise<Caller> {
+    const caller = await this.look(route, request);
+    if (caller.kind === 'admin' || caller.kind === 'user') this.#used.note(caller.session.id, Date.now());
+    return caller;
+  }
+
+  /** As `check`, of a request that was let in and goes on: it is no further use of its session. @throws ServiceError */
+  async look(route: Guarded, request: Request): Promise<Caller> {
     const { guard } = route;
     refuseNavigation(request);
     if (guard === 'none') return { kind: 'anyone' };
@@ -111,7 +122,7 @@ export class Guards {
     }
     const bearer = bearerOf(request.headers);
     if (bearer?.startsWith(this.#keyPrefix)) return await this.#byKey(bearer, route, request);
-    const caller = await this.adminSession(request);
+    const caller = await this.#findAdmin(request);
     if (caller === null) throw isImport ? noKey(request) : this.#notLoggedIn(bearer);
     fromHere(request);
     // A request that brings the password needs no proof, and gets one.
@@ -206,11 +217,16 @@ export class Guards {
    * `isProven` does.
    */
   async adminSession(request: Request): Promise<Extract<Caller, { kind: 'admin' }> | null> {
+    const caller = await this.#findAdmin(request);
+    if (caller !== null) this.#used.note(caller.session.id, Date.now());
+    return caller;
+  }
+
+  async #findAdmin(request: Request): Promise<Extract<Caller, { kind: 'admin' }> | null> {
     const session = await findSession(this.#db, 'admin', sessionCookieOf(request.headers, 'admin'), Date.now());
     if (session === undefined) return null;
     const account = await findAdmin(this.#db, session.userId);
     if (account === undefined) return null;
-    this.#used.note(session.id, Date.now());
     return { kind: 'admin', session, account };
   }
 
@@ -226,7 +242,6 @@ export class Guards {
       );
     fromHere(request);
     this.#checkProof('user', session, request);
-    this.#used.note(session.id, Date.now());
     return { kind: 'user', session };
   }
 
@@ -314,7 +329,7 @@ function refuseNavigation({ headers, path }: Request): void {
 const LOOPBACK_HOST = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/i;
 
 /** A local address alone says little: a proxy on this machine has one, and so has a page whose name was pointed here. */
-function isFromThisMachine({ headers, remoteAddr }: Request): boolean {
+export function isFromThisMachine({ headers, remoteAddr }: Request): boolean {
   const forwarded = headers.forwarded !== undefined || headers['x-forwarded-for'] !== undefined;
   return isLoopback(remoteAddr) && !forwarded && LOOPBACK_HOST.test(headers.host ?? '');
 }

@@ -154,7 +154,7 @@ export function makeRouter(
   const compiled = routes.map((r): Compiled => ({ ...r, segments: r.path.split('/') })).sort(byLiterals);
   const assertMayGoOn = async (route: Route, request: Request): Promise<void> => {
     if (!(await changes.becomesCurrent())) throw notCurrent();
-    await guards.check(route, request);
+    await guards.look(route, request);
   };
   const mayGoOn = async (route: Route, request: Request): Promise<boolean> => {
     try {

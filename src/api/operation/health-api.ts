@@ -4,7 +4,7 @@ import type { Request } from '../../http/message.ts';
 import { NO_STORE } from '../../http/message.ts';
 import { resource } from '../contract/contract.ts';
 import { type Handle, serve } from '../contract/endpoint.ts';
-import { type Guards, isLoopback } from '../contract/guards.ts';
+import { type Guards, isFromThisMachine } from '../contract/guards.ts';
 import type { Route } from '../contract/route.ts';
 
 /** One thing the service needs. Without what is not `needed` it is degraded: some requests are answered, some are not. */
@@ -72,9 +72,8 @@ const CHECK_MS = 3000;
 
 /** Whether the client may read what is wrong inside. */
 async function isInside({ guards }: HealthParts, request: Request): Promise<boolean> {
-  const { headers, remoteAddr } = request;
-  const isForwarded = ['forwarded', 'x-forwarded-for', 'via'].some(name => headers[name] !== undefined);
-  if (isLoopback(remoteAddr) && !isForwarded) return true;
+  const { headers } = request;
+  if (isFromThisMachine(request) && headers.via === undefined) return true;
   if (headers.authorization === undefined && headers.cookie === undefined) return false;
   return await guards.check({ guard: 'admin', key: ['read', 'operate'] }, request).then(
     () => true,

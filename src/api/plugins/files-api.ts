@@ -10,6 +10,7 @@ import type { Principals } from '../../identity/principals.ts';
 import type { InstalledPlugin, PluginRegistry } from '../../plugins/registry.ts';
 import { resource } from '../contract/contract.ts';
 import { type Handle, serve } from '../contract/endpoint.ts';
+import { hasTag } from '../contract/entity-tag.ts';
 import { time } from '../contract/fields.ts';
 import { describeAs } from '../contract/json-schema.ts';
 import { text } from '../contract/query.ts';
@@ -308,7 +309,10 @@ function contentReply(files: Files, file: FileRecord, request: Request) {
     ['ETag', etag],
   ];
   const ifRange = request.headers['if-range'];
-  const range = ifRange === undefined || ifRange === etag ? rangeOf(request.headers.range, file.size) : null;
+  // Of GET alone (section 14.2), and only when there is something to send (section 13.2.2).
+  const isAsked = request.method === 'GET' && !hasTag(request.headers, etag);
+  const isSame = ifRange === undefined || ifRange === etag;
+  const range = isAsked && isSame ? rangeOf(request.headers.range, file.size) : null;
   if (range === 'unsatisfiable')
     throw new ServiceError('range_not_satisfiable', `the file has ${file.size} bytes; the range lies outside`, {
       headers: [['Content-Range', `bytes */${file.size}`]],
