@@ -99,6 +99,23 @@ function request(ctx: Context): void {
   sayObj(ctx, o);
 }
 
+function keysOf(g: Given): string[] {
+  const given = g.value(0).items();
+  const keys: string[] = [];
+  for (let i = 0; i < given.length; i++) keys.push(given[i].text);
+  return keys;
+}
+
+function sayTexts(ctx: Context, texts: Array<string | null>): void {
+  const all = list();
+  for (let i = 0; i < texts.length; i++) {
+    const text = texts[i];
+    if (text === null) all.nul();
+    else all.str(text);
+  }
+  sayList(ctx, all);
+}
+
 function keyValues(ctx: Context, name: string, g: Given): bool {
   const key = g.str(0);
   if (name == "kv_get") {
@@ -111,35 +128,13 @@ function keyValues(ctx: Context, name: string, g: Given): bool {
     else if (value.value === null) sayText(ctx, null);
     else sayText(ctx, toBase64(value.value!));
   } else if (name == "kv_get_many") {
-    const keys: string[] = [];
-    const given = g.value(0).items();
-    for (let i = 0; i < given.length; i++) keys.push(given[i].text);
-    const values = ctx.KVGetMany(keys);
-    if (!values.ok) refused(ctx);
-    else {
-      const all = list();
-      for (let i = 0; i < values.value.length; i++) {
-        const value = values.value[i];
-        if (value === null) all.nul();
-        else all.str(value);
-      }
-      sayList(ctx, all);
-    }
+    const values = ctx.KVGetMany(keysOf(g));
+    if (values.ok) sayTexts(ctx, values.value);
+    else refused(ctx);
   } else if (name == "kv_get_many_bytes") {
-    const keys: string[] = [];
-    const given = g.value(0).items();
-    for (let i = 0; i < given.length; i++) keys.push(given[i].text);
-    const values = ctx.KVGetManyBytes(keys);
-    if (!values.ok) refused(ctx);
-    else {
-      const all = list();
-      for (let i = 0; i < values.value.length; i++) {
-        const value = values.value[i];
-        if (value === null) all.nul();
-        else all.str(toBase64(value));
-      }
-      sayList(ctx, all);
-    }
+    const values = ctx.KVGetManyBytes(keysOf(g));
+    if (values.ok) sayTexts(ctx, values.value.map<string | null>(b => (b === null ? null : toBase64(b))));
+    else refused(ctx);
   } else if (name == "kv_set") done(ctx, ctx.KVSet(key, g.str(1), <i32>g.num(2)));
   else if (name == "kv_set_bytes") done(ctx, ctx.KVSetBytes(key, g.bytes(1)));
   else if (name == "kv_set_if_absent") sayUpdate(ctx, ctx.KVSetIfAbsent(key, g.str(1)));

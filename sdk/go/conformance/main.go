@@ -225,25 +225,17 @@ func keyValues(ctx *pluginhost.Context, name string, g given) (any, error) {
 	case "kv_get_bytes":
 		b, err := ctx.KVGetBytes(key)
 		return absent(b64(b), err)
-	case "kv_get_many":
+	case "kv_get_many", "kv_get_many_bytes":
 		var keys []string
 		g.into(0, &keys)
 		found, err := ctx.KVGetMany(keys)
 		all := make([]any, len(keys))
 		for k, key := range keys {
-			if v, ok := found[key]; ok {
-				all[k] = v
-			}
-		}
-		return all, err
-	case "kv_get_many_bytes":
-		var keys []string
-		g.into(0, &keys)
-		found, err := ctx.KVGetMany(keys)
-		all := make([]any, len(keys))
-		for k, key := range keys {
-			if v, ok := found[key]; ok {
+			v, ok := found[key]
+			if ok && name == "kv_get_many_bytes" {
 				all[k] = b64([]byte(v))
+			} else if ok {
+				all[k] = v
 			}
 		}
 		return all, err
