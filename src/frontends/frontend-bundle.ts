@@ -1,5 +1,5 @@
-import type { Readable } from 'node:stream';
-import { crc32 } from 'node:zlib';
+import { pipeline, type Readable } from 'node:stream';
+import { crc32, createInflateRaw } from 'node:zlib';
 import yauzl, { type Entry, type ZipFile } from 'yauzl';
 import { messageOf, ServiceError } from '../base/errors.ts';
 import { LIMITS } from '../base/limits.ts';
@@ -186,28 +186,43 @@ export class FrontendBundle {
   }
 
   /**
-   * Unpacks everything once, into nothing: every file must have the size and the checksum the list gives it.
+   * Unpacks everything once, into nothing: every file must have the size and the checksum the list gives it, and nothing may
+   * follow what is packed, because a browser that is sent the packed form refuses that.
    *
    * @throws ServiceError `frontend_refused` naming the file
    */
   async check(): Promise<BundleSummary> {
     let bytes = 0;
     for (const file of this.files.values()) {
-      let [size, sum] = [0, 0];
-      try {
-        // The library ends a stream that grows beyond its size.
-        for await (const chunk of (await this.stream(file, false)) as AsyncIterable<Buffer>) {
-          size += chunk.length;
-          sum = crc32(chunk, sum);
-        }
-      } catch (error) {
+      const unpacked = await this.#unpack(file).catch((error: unknown) => {
         throw refusal(shown(file.path), messageOf(error), error);
+      });
+      if (unpacked.size !== file.size) {
+        const amount = unpacked.size > file.size ? 'more' : 'fewer';
+        throw refusal(shown(file.path), `unpacks to ${amount} bytes than the ${file.size} that the list of files says`);
       }
-      if (size !== file.size || sum !== file.crc32)
-        throw refusal(shown(file.path), 'does not unpack to what the list of files says');
-      bytes += size;
+      if (unpacked.sum !== file.crc32)
+        throw refusal(shown(file.path), 'has another checksum than the list of files says');
+      if (unpacked.packedSize !== file.packedSize)
+        throw refusal(shown(file.path), `has ${file.packedSize - unpacked.packedSize} bytes behind what is packed`);
+      bytes += file.size;
     }
     return { files: this.files.size, bytes };
+  }
+
+  /** @returns size and checksum of a file, until it grows beyond the stated size, and how many packed bytes that took */
+  async #unpack(file: BundleFile): Promise<{ size: number; sum: number; packedSize: number }> {
+    const packed = await this.stream(file, true);
+    const inflate = file.deflated ? createInflateRaw() : null;
+    // What is wrong with the first stream ends the second, which is read.
+    if (inflate !== null) pipeline(packed, inflate, () => {});
+    let [size, sum] = [0, 0];
+    for await (const chunk of (inflate ?? packed) as AsyncIterable<Buffer>) {
+      size += chunk.length;
+      sum = crc32(chunk, sum);
+      if (size > file.size) break;
+    }
+    return { size, sum, packedSize: inflate?.bytesWritten ?? size };
   }
 
   close(): void {

@@ -46,6 +46,8 @@ const UNPACK = new Map<string, Unpack>([
   ['zstd', promisify(zstdDecompress)],
   ['identity', packed => Promise.resolve(Buffer.from(packed))],
 ]);
+/** How long the rest of a redirect is waited for: the connection is given up then, and not the request. */
+const REDIRECT_BODY_MS = 200;
 /** More codings than this are no answer of a server. */
 const CODINGS_MAX = 3;
 
@@ -194,8 +196,9 @@ export class OutgoingHttp {
         const data = JSON.stringify({ status: sent.statusCode, headers: told, url: url.href });
         return { code: Buffer.byteLength(data), data, body: bytes };
       }
-      // The body of a redirect is not needed; reading a little of it keeps the connection usable.
-      await sent.body.dump({ limit: LIMITS.hostCallTextBytesMax }).catch(() => {});
+      // The body of a redirect is not needed; reading a little of it, for a moment, keeps the connection usable.
+      const soon = AbortSignal.timeout(REDIRECT_BODY_MS);
+      await sent.body.dump({ limit: LIMITS.hostCallTextBytesMax, signal: soon }).catch(() => {});
       if (redirects === LIMITS.httpRedirectsMax)
         throw new Refusal(HOST_ERROR.invalid, `more than ${LIMITS.httpRedirectsMax} redirects`);
       if (next.origin !== url.origin) for (const name of CREDENTIALS) delete headers[name];

@@ -176,6 +176,7 @@ t.test(
       if (to !== null)
         return response.writeHead(Number(url.searchParams.get('status') ?? 302), { Location: to }).end('moved');
       if (n > 0) return response.writeHead(302, { Location: `/?n=${n - 1}` }).end();
+      if (url.pathname === '/endless') return response.writeHead(302, { Location: '/?n=1' }).write('moved');
       if (url.pathname.startsWith('/%')) return response.end(request.url);
       response.end(
         JSON.stringify({
@@ -192,6 +193,8 @@ t.test(
     t.equal((await ask({ url: `${base}/?n=5` })).body.toString(), '{"method":"GET","body":"","auth":null,"type":null}');
     t.same(said(await ask({ url: `${base}/?n=6` })), [-3, 'more than 5 redirects']);
     t.match((await ask({ url: `${base}/?n=2`, headers })).body.toString(), /"auth":"Bearer secret"/);
+    // A redirect whose body does not end is followed.
+    t.match((await ask({ url: `${base}/endless`, headers })).body.toString(), /"auth":"Bearer secret"/);
     // Bytes outside ASCII are asked for as they came.
     const raw = (bytes: Buffer): string => encodeURIComponent(bytes.toString('latin1'));
     for (const [location, asked] of [

@@ -8,6 +8,8 @@ export type ZipEntry = {
   size?: number;
   crc?: number;
   stored?: boolean;
+  /** Bytes behind what is packed, counted as packed. */
+  behind?: Uint8Array;
   method?: number;
   flags?: number;
   /** Unix mode. */
@@ -22,7 +24,7 @@ export function rawZip(entries: readonly ZipEntry[]): Buffer {
   for (const e of entries) {
     const name = Buffer.from(e.name);
     const data = e.data ?? Buffer.alloc(0);
-    const body = e.stored === true ? Buffer.from(data) : deflateRawSync(data);
+    const body = Buffer.concat([e.stored === true ? data : deflateRawSync(data), e.behind ?? Buffer.alloc(0)]);
     const common = Buffer.alloc(26);
     common.writeUInt16LE(20, 0);
     common.writeUInt16LE(e.flags ?? 0x800, 2);

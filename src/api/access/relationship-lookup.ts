@@ -112,12 +112,14 @@ function assertAskable(
       message: `must be one of ${[...schema.types.keys()].join(', ')}`,
       code: 'not_one_of',
     });
-  else if (!known.permissions.has(permission) && !known.relations.has(permission))
-    errors.push({
-      pointer: 'query:permission',
-      message: `must be one of ${[...known.permissions.keys(), ...known.relations.keys()].join(', ')} of a ${type}`,
-      code: 'not_one_of',
-    });
+  else if (!known.permissions.has(permission) && !known.relations.has(permission)) {
+    const names = [...known.permissions.keys(), ...known.relations.keys()];
+    const message =
+      names.length === 0
+        ? `a ${type} has none; ask for another type`
+        : `must be one of ${names.join(', ')} of a ${type}`;
+    errors.push({ pointer: 'query:permission', message, code: 'not_one_of' });
+  }
   if (user === undefined && id === undefined)
     errors.push({
       pointer: 'query:user',
