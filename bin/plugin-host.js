@@ -12,6 +12,26 @@ const WANTED = '22.19';
 const [major, minor] = WANTED.split('.').map(Number);
 const [ownMajor, ownMinor] = process.versions.node.split('.').map(Number);
 
+/**
+ * A program that has taken over from another one begins with processes that run: a signal to stop waits until `serve` listens to it, which
+ * is when it knows them.
+ */
+function keepSignals() {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+    const isHeard = () => process.listenerCount(signal) > 1;
+    process.on(signal, () => {
+      if (isHeard()) return;
+      const look = setInterval(() => {
+        if (!isHeard()) return;
+        clearInterval(look);
+        process.emit(signal, signal);
+      }, 20);
+    });
+  }
+}
+
+if (/^\d+$/.test(process.env.PLUGIN_HOST_TAKEOVER ?? '')) keepSignals();
+
 if (ownMajor > major || (ownMajor === major && ownMinor >= minor)) await import('../src/main.ts');
 else {
   const manifest = JSON.parse(fs.readFileSync(new URL('../package.json', import.meta.url), 'utf8'));

@@ -303,7 +303,7 @@ export function configToEnv(config: Config): Record<string, string> {
   const env: Record<string, string> = {};
   for (const key of KEYS) {
     const value = config.values[key];
-    if (config.sources[key] === 'default' && value === ROWS[key].default) continue;
+    if (config.sources[key] === 'default') continue;
     env[envNameOf(key)] = Array.isArray(value) ? value.join(',') : String(value);
   }
   return env;
@@ -333,9 +333,13 @@ export const configOrigin = z.object({
   sources: z.record(z.string(), z.enum(CONFIG_SOURCES)),
 });
 
-/** The configuration that `configToEnv` and `originOf` have written down; without its origin all of it is of the environment. */
+/**
+ * The configuration that `configToEnv` and `originOf` have written down; without its origin all of it is of the environment. What only the
+ * release knows that wrote it is left out.
+ */
 export function configFromEnv(env: Record<string, string>, origin?: z.infer<typeof configOrigin>): Config {
-  const config = loadConfig(null, env);
+  const known = KEYS.map(envNameOf).filter(name => env[name] !== undefined);
+  const config = loadConfig(null, Object.fromEntries(known.map(name => [name, env[name]])));
   if (origin === undefined) return config;
   const sources = { ...config.sources };
   for (const [key, source] of Object.entries(origin.sources)) if (isKey(key)) sources[key] = source;

@@ -4,6 +4,8 @@ import { counter, gauge, type Metric } from '../base/metric.ts';
 import { serviceVersion } from '../base/version.ts';
 import { type Config, configFromEnv, configToEnv, dataPath, isLoopback, originOf, withValues } from '../config/load.ts';
 import { durationMs } from '../config/values.ts';
+import { openDatabase } from '../db/database.ts';
+import { migrate } from '../db/migrate.ts';
 import { assertOwnSession } from '../db/own-session.ts';
 import { EMBEDDED_ROLE, makeServiceRole, prepareDatabase, roleOfUrl, withUser } from '../db/service-role.ts';
 import { Backoff } from './children/backoff.ts';
@@ -143,6 +145,7 @@ export class Supervisor implements ControlCommands {
     }
     if (v['database.url'] !== '' && v['database.owner_url'] !== '')
       await this.#prepareDatabase(v['database.owner_url'], v['database.url']);
+    else if (v['database.url'] !== '') await this.#migrateAsServing(v['database.url']);
     const processes = v['serving.processes'];
     this.#options.progress(`starting the serving process${processes > 1 ? `es (${processes})` : ''}`);
     await this.#serving.start();
@@ -168,7 +171,13 @@ export class Supervisor implements ControlCommands {
 
   /** Takes over what the program before has started, and finishes its reload. */
   async resume(taken: TakeoverState): Promise<void> {
+    const { values } = this.#config;
     if (taken.postgres !== null) this.#watchPostgres(adoptPostgres(taken.postgres));
+    else if (this.#given.values['database.url'] === '') {
+      // The serving processes have its address.
+      this.#postgresPort = Number(new URL(values['database.url']).port);
+      this.#restartPostgresLater('the embedded PostgreSQL has ended; starting it again');
+    }
     this.#spicedb?.resume(taken.spicedb);
     this.#serving.resume(taken.group);
     await this.#open().catch((error: unknown) => this.#options.warn(`there are no metrics: ${messageOf(error)}`));
@@ -180,6 +189,7 @@ export class Supervisor implements ControlCommands {
         () => null,
         (error: unknown) => messageOf(error),
       );
+    else problem = await this.#putBack(problem, taken.replaced ?? []);
     if (problem !== null) this.#options.warn(`the reload has failed: ${problem}`);
     client?.answer(problem);
   }
@@ -275,6 +285,27 @@ export class Supervisor implements ControlCommands {
     return url;
   }
 
+  /**
+   * Migrates as the role of the serving processes, where that one owns the tables. They would find it done or do it themselves, but a process
+   * has a minute to listen, and a migration takes as long as it takes.
+   */
+  async #migrateAsServing(url: string): Promise<void> {
+    const db = openDatabase(url, 1, () => {});
+    try {
+      // What keeps all from connecting, the serving process names in its own words.
+      const isThere = await db.query('SELECT 1').then(
+        () => true,
+        () => false,
+      );
+      const applied = isThere ? await migrate(db) : [];
+      if (applied.length > 0) this.#options.progress(`database migrated: ${applied.join(', ')}`);
+    } catch (error) {
+      throw new StartError(messageOf(error));
+    } finally {
+      await db.close();
+    }
+  }
+
   async #restartPostgres(): Promise<void> {
     if (this.#stopping !== null) return;
     let problem: string | null = null;
@@ -296,7 +327,7 @@ export class Supervisor implements ControlCommands {
    */
   async reload(client: ControlClient, named: string | null): Promise<void> {
     if (!this.#wasReady || this.#stopping !== null) throw new StartError('the service is starting or stopping');
-    if (this.#restartsPostgres) throw new StartError('the embedded PostgreSQL is being started again; wait for it');
+    this.#assertDatabaseStays();
     if (this.#isReloading) throw new StartError('the serving processes are being replaced already');
     this.#isReloading = true;
     try {
@@ -307,16 +338,24 @@ export class Supervisor implements ControlCommands {
     }
   }
 
+  /** @throws StartError while the embedded PostgreSQL is being started again */
+  #assertDatabaseStays(): void {
+    if (this.#restartsPostgres) throw new StartError('the embedded PostgreSQL is being started again; wait for it');
+  }
+
   /** @param failure why this program, which had taken over, gives back; null when it is to be replaced */
   async #handOn(file: ProgramFile, client: ControlClient | null, failure: string | null): Promise<void> {
     const { program, environment } = this.#options;
     const draft = { ...this.#stateWithout(client, failure), group: NO_PROCESSES, spicedb: [] };
     await checkProgram(file, program, environment, JSON.stringify(draft));
+    // It may have ended meanwhile; one that is being started would end with this program.
+    if (failure === null) this.#assertDatabaseStays();
     this.#options.progress(`going on as ${file.entry}`);
     try {
       const [group, spicedb] = await Promise.all([this.#serving.handOn(), this.#spicedb?.handOn() ?? []]);
       // A signal to stop must not be forgotten by the program that takes over.
       if (this.#stopping !== null) throw new StartError('the service is stopping');
+      if (failure === null) this.#assertDatabaseStays();
       const state = { ...this.#stateWithout(client, failure), group, spicedb };
       const opened = writeTakeover(state, dataPath(this.#config));
       this.#options.flush();
@@ -335,6 +374,7 @@ export class Supervisor implements ControlCommands {
     return {
       format: 1,
       failure,
+      replaced: failure === null ? [] : [...this.#serving.replaced],
       entry: program.entry,
       from: { node: process.execPath, entry: this.#options.ownEntry },
       given: configToEnv(this.#given),
@@ -365,16 +405,40 @@ export class Supervisor implements ControlCommands {
       this.#given = next;
     } catch (error) {
       this.#config = before;
-      if (taken.from.entry !== this.#options.ownEntry) await this.#handOn(taken.from, client, messageOf(error));
-      throw error;
+      const why = messageOf(error);
+      if (taken.from.entry !== this.#options.ownEntry) await this.#giveBack(taken.from, client, why);
+      throw new StartError(await this.#putBack(why, this.#serving.replaced));
     } finally {
       this.#isReloading = false;
     }
   }
 
+  /**
+   * Replaces serving processes that a reload had replaced before it failed: all are of one release, and of one configuration.
+   *
+   * @param why it has failed
+   * @returns that, and what of this did not go well
+   */
+  async #putBack(why: string, places: readonly number[]): Promise<string> {
+    if (places.length === 0) return why;
+    return await this.#serving.replaceAll(this.#options.progress, places).then(
+      () => why,
+      (error: unknown) =>
+        `${why}; serving processes that had been replaced go on with what is new: ${messageOf(error)}; reload again`,
+    );
+  }
+
+  /** Lets the program before go on. @param why this one cannot @throws StartError with both reasons when that one cannot either */
+  async #giveBack(file: ProgramFile, client: ControlClient | null, why: string): Promise<void> {
+    await this.#handOn(file, client, why).catch((error: unknown) => {
+      throw new StartError(`${why}; the release before does not take it back: ${messageOf(error)}`);
+    });
+  }
+
   async #migrateFor({ values }: Config): Promise<void> {
     const { 'database.owner_url': ownerUrl, 'database.url': url } = values;
     if (url !== '' && ownerUrl !== '') await this.#migrate(ownerUrl, url);
+    else if (url !== '') await this.#migrateAsServing(url);
     else if (this.#postgres !== null) await this.#migrate(this.#postgres.url, null);
   }
 

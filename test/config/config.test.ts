@@ -209,6 +209,12 @@ t.test('the environment made for a child gives it the same values', async t => {
   t.same([again.values, again.sources, again.file], [config.values, config.sources, config.file]);
   const later = { file: null, sources: { ...config.sources, 'a.later_key': 'file' as const } };
   t.same(configFromEnv(configToEnv(config), later).sources, config.sources, 'a key of another release is left out');
+  t.same(configFromEnv({ ...configToEnv(config), BOT_A_LATER_KEY: '1' }).values, config.values, 'and so is its value');
+  t.same(
+    Object.keys(configToEnv(loadConfig(null, {}))),
+    [],
+    'defaults are of the release that reads them, lists as well',
+  );
 });
 
 t.test('environment names are made from the keys', async t => {

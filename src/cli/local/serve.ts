@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { text as readText } from 'node:stream/consumers';
-import { type Config, configFromEnv, dataPath, loadConfig, publicUrlProblem } from '../../config/load.ts';
+import { type Config, configFromEnv, dataPath, publicUrlProblem } from '../../config/load.ts';
 import { durationMs } from '../../config/values.ts';
 import { makeAnnouncer } from '../../supervisor/announce.ts';
 import { buildPages } from '../../supervisor/build-pages.ts';
@@ -32,11 +32,18 @@ export type ServeOptions = {
   program: Program;
 };
 
-/** Whether this release can take over the state that another one writes to standard input. @throws Error why it cannot */
+/**
+ * Whether this release can take over the state that another one writes to standard input. What takes long before it can, is done
+ * here: while it takes over, nothing hears the serving processes.
+ *
+ * @throws Error why it cannot
+ */
 async function checkTakeover(readConfig: () => Config): Promise<void> {
-  checkPackages(readConfig());
+  const config = readConfig();
+  checkPackages(config);
+  await buildPages(pagesOf(makeBuilt(config)), () => {});
   const state = takeoverState.parse(JSON.parse(await readText(process.stdin)));
-  for (const env of [state.given, state.effective]) loadConfig(null, env);
+  for (const env of [state.given, state.effective]) configFromEnv(env);
 }
 
 /**
@@ -54,6 +61,15 @@ export async function serve(options: ServeOptions): Promise<void> {
   await run({ ...options, environment, ownEntry, program: { ...options.program, entry: taken.entry } }, taken);
 }
 
+/** The folder of what is built for this service; made when absent. */
+function makeBuilt(config: Config): string {
+  const built = dataPath(config, 'built');
+  makeTrustedFolder(built);
+  return built;
+}
+
+const pagesOf = (built: string): string => path.join(built, 'pages');
+
 /** @param taken what the program before has handed on; null at a start */
 async function run(options: ServeOptions & { ownEntry: string }, taken: TakeoverState | null): Promise<void> {
   const { environment, ownEntry, program, readConfig, sample } = options;
@@ -70,10 +86,9 @@ async function run(options: ServeOptions & { ownEntry: string }, taken: Takeover
   };
   if (taken === null) checkPackages(config);
   const lock = taken === null ? checkDataDirectory(dataPath(config), announcer.warn) : taken.lock;
-  const built = dataPath(config, 'built');
-  makeTrustedFolder(built);
+  const built = makeBuilt(config);
   const samplePath = sample && taken === null ? await buildSample(path.join(built, 'sample'), progress) : null;
-  const pages = await buildPages(path.join(built, 'pages'), progress);
+  const pages = await buildPages(pagesOf(built), progress);
   const problem = publicUrlProblem(config);
   if (problem !== null && taken === null) announcer.warn(problem);
   const supervisor = new Supervisor({
@@ -115,6 +130,7 @@ async function run(options: ServeOptions & { ownEntry: string }, taken: Takeover
     });
   };
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop(signal));
+  // `bin/plugin-host.js` has kept a signal that came before, and passes it on in the next turn: what runs is taken over by then.
   if (taken !== null) return await supervisor.resume(taken);
   try {
     await supervisor.start();

@@ -44,6 +44,8 @@ export const takeoverState = z.object({
   format: z.literal(1),
   /** Null: the serving processes are to be replaced. Otherwise why the other program could not, which gives back. */
   failure: z.string().nullable(),
+  /** Places whose serving process the program that gives back had replaced already; an earlier release does not say. */
+  replaced: z.array(z.number().int()).optional(),
   /** As it was started, with links in it: where the next reload looks for the program. */
   entry: z.string(),
   /** The program that hands over, which takes back when the other one cannot serve. */

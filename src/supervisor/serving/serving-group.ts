@@ -59,6 +59,8 @@ export class ServingGroup {
   #hostId = makeHostId();
   /** All that were told to begin and have not ended; oldest first. */
   readonly #running = new Set<ServingProcess>();
+  /** Places whose process was replaced since `replaceAll` was called last. */
+  replaced: number[] = [];
   /** The process of each place. */
   readonly #places: Array<ServingProcess | null>;
   readonly #backoffs: Backoff[];
@@ -324,14 +326,17 @@ export class ServingGroup {
    * answers on the connections it has, and ends when they are closed.
    *
    * @param progress called for each process
-   * @throws StartError when a new process cannot start; the old one goes on then
+   * @param places of the processes; without it, of all
+   * @throws StartError when a new process cannot start; the old one goes on then, and `replaced` says which do not
    */
-  async replaceAll(progress: (text: string) => void): Promise<void> {
+  async replaceAll(progress: (text: string) => void, places?: readonly number[]): Promise<void> {
+    this.replaced = [];
     try {
-      for (const place of this.#places.keys()) {
+      for (const place of places ?? this.#places.keys()) {
         if (this.#stopping) throw new StartError('the service is stopping');
         progress(`replacing serving process ${place + 1} of ${this.#places.length}`);
         await this.#replace(place);
+        this.replaced.push(place);
       }
     } finally {
       this.#standby.soon();

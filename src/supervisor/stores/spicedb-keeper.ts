@@ -23,6 +23,8 @@ export type KeeperOptions = {
 };
 
 const LOOK_MS = 5000;
+/** Folders of stores; far fewer run at a time. */
+const FOLDERS = 10;
 
 /** File with the endpoint of the embedded store, for commands. */
 export const endpointFile = (directory: string): string => path.join(directory, 'spicedb.endpoint');
@@ -70,13 +72,22 @@ export class SpicedbKeeper {
 
   async #start(): Promise<void> {
     const { account, directory, environment, started } = this.#options;
-    const folder = path.join(directory, `spicedb-${this.#count++ % 10}`);
+    const folder = this.#freeFolder(directory);
     const spicedb = await startEmbeddedSpicedb(folder, account, environment);
     if (this.#stopping) return await spicedb.stop();
     if (this.#current !== null) this.#old.add(this.#current);
     this.#use(spicedb);
     writeNewFile(endpointFile(directory), `${spicedb.endpoint}\n`, 0o600);
     started(spicedb.endpoint);
+  }
+
+  /** The next folder in turn without the sockets of a store that runs. */
+  #freeFolder(directory: string): string {
+    const taken = [this.#current, ...this.#old].map(running => running?.sockets);
+    let folder: string;
+    do folder = path.join(directory, `spicedb-${this.#count++ % FOLDERS}`);
+    while (taken.includes(folder));
+    return folder;
   }
 
   /** Takes `spicedb` as the store that is to be used, and looks after it. */
@@ -119,8 +130,6 @@ export class SpicedbKeeper {
 
   /** Takes over the stores that the program before has started. */
   resume(states: readonly SpicedbState[]): void {
-    // A new store must not get the sockets of one that runs.
-    this.#count = 1 + Math.max(-1, ...states.map(s => Number(/spicedb-(\d)$/.exec(s.sockets)?.[1] ?? -1)));
     for (const old of states.slice(0, -1).map(adoptSpicedb)) this.#old.add(old);
     const last = states.at(-1);
     if (last === undefined) this.start();
