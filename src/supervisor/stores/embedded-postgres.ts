@@ -82,20 +82,27 @@ function asAccount(
   ];
 }
 
+/** The password of the superuser stands next to the cluster. */
+const passwordFileOf = (directory: string): string => `${path.resolve(directory)}.password`;
+
 const childEnv = (): NodeJS.ProcessEnv => ({ PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' });
 
+/** @returns the password of its superuser */
 function initialise(binaries: PostgresBinaries, account: Account | null, directory: string): string {
   assertNoForeignLink(directory);
-  const passwordFile = `${directory}.password`;
+  const passwordFile = passwordFileOf(directory);
+  // It gets its name when it is whole: the program that makes it may be killed.
+  const partial = `${directory}.new`;
   const password = randomBytes(24).toString('hex');
-  fs.mkdirSync(directory, { recursive: true, mode: 0o700 });
+  fs.rmSync(partial, { recursive: true, force: true });
+  fs.mkdirSync(partial, { recursive: true, mode: 0o700 });
   writeNewFile(passwordFile, `${password}\n`, 0o600);
   if (account !== null) {
-    fs.lchownSync(directory, account.uid, account.gid);
+    fs.lchownSync(partial, account.uid, account.gid);
     fs.lchownSync(passwordFile, account.uid, account.gid);
   }
   const args = [
-    `--pgdata=${directory}`,
+    `--pgdata=${partial}`,
     `--username=${SUPERUSER}`,
     `--pwfile=${passwordFile}`,
     '--auth=scram-sha-256',
@@ -105,10 +112,10 @@ function initialise(binaries: PostgresBinaries, account: Account | null, directo
     '--builtin-locale=C.UTF-8',
     '--no-instructions',
   ];
-  const [command, all] = asAccount(account, binaries.initdb, directory, args);
+  const [command, all] = asAccount(account, binaries.initdb, partial, args);
   const r = spawnSync(command, all, { encoding: 'utf8', env: childEnv(), cwd: '/' });
   if (r.status !== 0) {
-    fs.rmSync(directory, { recursive: true, force: true });
+    fs.rmSync(partial, { recursive: true, force: true });
     const reason =
       (r.stderr ?? String(r.error ?? '')).split('\n').find(l => /error|fatal|could not|cannot/i.test(l)) ??
       'no reason given';
@@ -116,6 +123,7 @@ function initialise(binaries: PostgresBinaries, account: Account | null, directo
       `the embedded PostgreSQL could not be initialised in ${directory}: ${reason.trim()}; check that the disk has free space and the directory can be written`,
     );
   }
+  fs.renameSync(partial, directory);
   return password;
 }
 
@@ -152,7 +160,7 @@ export function findRunningPostgres(directory: string): string | null {
   try {
     const [pid, , , port, sockets, host] = fs.readFileSync(path.join(directory, 'postmaster.pid'), 'utf8').split('\n');
     if (!fs.readFileSync(`/proc/${Number(pid)}/cmdline`, 'latin1').includes('postgres')) return null;
-    const password = fs.readFileSync(`${path.resolve(directory)}.password`, 'utf8').trim();
+    const password = fs.readFileSync(passwordFileOf(directory), 'utf8').trim();
     const where = sockets === undefined || sockets === '' ? '' : `?host=${encodeURIComponent(sockets)}`;
     return `postgresql://${SUPERUSER}:${password}@${where === '' ? (host ?? '127.0.0.1') : 'localhost'}:${port}/${DATABASE}${where}`;
   } catch {
@@ -171,9 +179,20 @@ function freePort(): Promise<number> {
   });
 }
 
-async function whenReady(url: string, child: ChildProcess, lastLine: () => string): Promise<void> {
-  const until = Date.now() + START_MS;
-  for (;;) {
+const codeOf = (error: unknown): unknown => (error instanceof Error && 'code' in error ? error.code : undefined);
+/** The server is starting: after a crash it first does what had only been noted (SQLSTATE `cannot_connect_now`). */
+const STARTING = '57P03';
+const WRONG_PASSWORD = '28P01';
+
+/** @throws StartError when it ends, does not answer, or refuses the password */
+async function whenReady(
+  url: string,
+  child: ChildProcess,
+  lastLine: () => string,
+  { directory, progress }: PostgresOptions,
+): Promise<void> {
+  let until = Date.now() + START_MS;
+  for (let isSaid = false; ; ) {
     if (child.exitCode !== null || child.signalCode !== null)
       throw new StartError(`the embedded PostgreSQL ended at start: ${lastLine() || 'no reason given'}`);
     const client = makeClient(url);
@@ -186,6 +205,17 @@ async function whenReady(url: string, child: ChildProcess, lastLine: () => strin
       return;
     } catch (error) {
       await client.end().catch(() => {});
+      const code = codeOf(error);
+      if (code === WRONG_PASSWORD)
+        throw new StartError(
+          `the embedded PostgreSQL refuses the password in ${passwordFileOf(directory)}: put back the file that belongs to ${directory}`,
+        );
+      if (Date.now() > until && code === STARTING) {
+        // Ended now, it would begin with the same again.
+        until = Date.now() + START_MS;
+        if (!isSaid) progress('the embedded PostgreSQL recovers after a crash, which takes as long as it takes');
+        isSaid = true;
+      }
       if (Date.now() > until)
         throw new StartError(
           `the embedded PostgreSQL does not answer within ${START_MS / 1000} s: ${messageOf(error)}`,
@@ -209,7 +239,7 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
   let password: string;
   if (fs.existsSync(path.join(directory, 'PG_VERSION'))) {
     await stopLeftover(directory);
-    password = fs.readFileSync(`${directory}.password`, 'utf8').trim();
+    password = fs.readFileSync(passwordFileOf(directory), 'utf8').trim();
   } else if (options.mustExist === true) {
     throw new StartError(
       `no service has run with the data directory ${path.dirname(directory)} (data.dir) yet: name the configuration of the service with --config FILE, or start the service once`,
@@ -260,7 +290,7 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
     : `${SUPERUSER}:${password}@127.0.0.1:${port}`;
   const urlOf = (database: string): string =>
     `postgresql://${authority}/${database}${useSocket ? `?host=${encodeURIComponent(sockets)}` : ''}`;
-  await whenReady(urlOf('postgres'), child, () => last);
+  await whenReady(urlOf('postgres'), child, () => last, { ...options, directory });
   return runningPostgres(child, urlOf(DATABASE));
 }
 
