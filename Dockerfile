@@ -2,6 +2,7 @@
 FROM node:22.23.3-bookworm AS build
 WORKDIR /build
 COPY package.json package-lock.json .npmrc ./
+COPY admin/package.json admin/
 RUN npm ci
 COPY . .
 # With the embedded PostgreSQL and SpiceDB: docker build --build-arg EMBEDDED=--embedded .

