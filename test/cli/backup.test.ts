@@ -1,5 +1,6 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import fs from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -8,12 +9,14 @@ import t from 'tap';
 import { type BackupManifest, macOf } from '../../src/cli/local/backup-manifest.ts';
 import { type Database, openDatabase } from '../../src/db/database.ts';
 import { EMBEDDED_ROLE, grantServiceRole } from '../../src/db/service-role.ts';
-import { type Ran, runCommand } from '../support/commands.ts';
+import { BARE_ENV } from '../support/bare-env.ts';
+import { MAIN, type Ran, runCommand } from '../support/commands.ts';
 import { makeEmptyDatabase } from '../support/database.ts';
 import { filesWorld } from '../support/files.ts';
 import { startGraphStore } from '../support/graph.ts';
 import { type Answer, type Json, request, startTestService } from '../support/service.ts';
 import { databaseWay } from '../support/store-way.ts';
+import { until } from '../support/until.ts';
 
 /** `backup` of a service that runs, and `restore` on another machine. */
 
@@ -106,6 +109,21 @@ t.test('a backup of a service that runs holds every table at one moment, and the
   t.match(await runCommand(['backup', directory], env), { code: 1, err: /is there already; name another folder/ });
   await db.query('DROP TABLE a_first, m_held, z_last');
   fs.rmSync(path.join(s.directory, 'files', 'half.part'));
+});
+
+t.test('a backup that is stopped by a signal leaves nothing', async t => {
+  const place = folder('stopped');
+  await db.query('CREATE TABLE m_held (a int)');
+  await db.withTransaction(async client => {
+    await client.query('LOCK TABLE m_held IN ACCESS EXCLUSIVE MODE');
+    const child = spawn(process.execPath, [MAIN, 'backup', path.join(place, 'b')], { env: { ...BARE_ENV, ...env } });
+    const ended = once(child, 'exit');
+    await until(() => fs.readdirSync(place).length > 0);
+    child.kill('SIGTERM');
+    t.same(await ended, [143, null]);
+  });
+  t.same(fs.readdirSync(place), []);
+  await db.query('DROP TABLE m_held');
 });
 
 t.test('it is restored on another machine: the same rows, the same answers, rights included', async t => {

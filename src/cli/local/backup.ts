@@ -1,4 +1,5 @@
 import fs from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { constants, createGzip } from 'node:zlib';
@@ -148,6 +149,8 @@ async function write(config: Config, db: Database, partial: string, key: Buffer 
   return { ...contents, mac: key === null ? null : macOf(contents, key) };
 }
 
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
 /**
  * `backup`: the database as it is at one moment and the files of users, into a folder. The service may run meanwhile.
  *
@@ -164,6 +167,12 @@ export async function backup(
   assertNewPlace(directory, 'folder');
   // With a name of its own: another command may make a backup meanwhile.
   const partial = fs.mkdtempSync(`${path.resolve(directory)}.part-`);
+  const remove = (): void => fs.rmSync(partial, { recursive: true, force: true });
+  const interrupted = (signal: NodeJS.Signals): void => {
+    remove();
+    process.exit(128 + os.constants.signals[signal]);
+  };
+  for (const signal of SIGNALS) process.once(signal, interrupted);
   try {
     fs.mkdirSync(path.join(partial, TABLES_FOLDER), { recursive: true, mode: 0o700 });
     const manifest = await withUnmigratedDatabase(config, progress, db =>
@@ -181,10 +190,12 @@ export async function backup(
     const key = !hasSecrets ? '' : manifest.mac === null ? UNSEALED : '\nkeep secrets.key as well, apart from it';
     return { manifest, text: `${directory}: ${rows} rows of ${manifest.tables.length} tables; ${files}${key}` };
   } catch (error) {
-    fs.rmSync(partial, { recursive: true, force: true });
+    remove();
     if (error instanceof OperatorError) throw error;
     throw new CommandError(`the backup could not be made: ${accessDenied(error) ?? messageOf(error)}`, {
       cause: error,
     });
+  } finally {
+    for (const signal of SIGNALS) process.off(signal, interrupted);
   }
 }
