@@ -287,7 +287,10 @@ export class Executor<C> implements SlotUser {
       const wait = Math.max(0, now - admitted.admittedAt - ranMs);
       if (late && wait <= ranMs) this.#queues.noteLate(cell, now);
       const outcome = late
-        ? { ...lateOutcome(wait, ranMs), retryAfterSeconds: this.#retryAfter(admitted.execution, now) }
+        ? {
+            ...lateOutcome(wait, ranMs, this.#pool.touchedKib(lane)),
+            retryAfterSeconds: this.#retryAfter(admitted.execution, now),
+          }
         : withoutAnswer(
             'memory_budget',
             "stopped because the host's memory budget was used up and this execution used the most memory",
@@ -353,22 +356,26 @@ export class Executor<C> implements SlotUser {
   }
 }
 
+/** Memory that an execution past its deadline must have taken for that to be the likely cause. */
+const MUCH_KIB = 64 * 1024;
+
 /**
  * The outcome of an execution past its deadline. If it waited longer than it ran, the lack of slots is the cause, not
  * the plugin.
+ *
+ * @param tookKib memory it has taken, KiB
  */
-function lateOutcome(waitMs: number, ranMs: number): ExecutionOutcome {
-  return waitMs > ranMs
-    ? withoutAnswer(
-        'no_slot',
-        `a slot was free only after ${Math.round(waitMs)} ms, too late to end in time`,
-        waitMs,
-        ranMs,
-      )
-    : withoutAnswer(
-        'deadline',
-        `the execution was stopped at its deadline, after it had run for ${Math.round(ranMs)} ms: look for an endless loop, a wait, or a host call that takes long`,
-        waitMs,
-        ranMs,
-      );
+function lateOutcome(waitMs: number, ranMs: number, tookKib: number): ExecutionOutcome {
+  if (waitMs > ranMs) {
+    const why = `a slot was free only after ${Math.round(waitMs)} ms, too late to end in time`;
+    return withoutAnswer('no_slot', why, waitMs, ranMs);
+  }
+  const [took, grows] =
+    tookKib < MUCH_KIB
+      ? ['', '']
+      : [`, in which it took ${Math.round(tookKib / 1024)} MB of memory`, 'data that only grow, '];
+  const why = `the execution was stopped at its deadline, after it had run for ${Math.round(ranMs)} ms${took}: look for ${grows}an endless loop, a wait, or a host call that takes long`;
+  return { ...withoutAnswer('deadline', why, waitMs, ranMs), peakPages: Math.round(tookKib / PAGE_KIB) };
 }
+
+const PAGE_KIB = 64;

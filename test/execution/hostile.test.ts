@@ -63,6 +63,22 @@ t.test('hostile plugins', async t => {
       }),
     ],
   ];
+  // Takes all that it may have, page by page, and then goes on for ever.
+  const eats = watPlugin({
+    id: 'loop_eats',
+    memory: '1 8192',
+    handle: `(local $at i32) (local $end i32)
+      (loop $grow
+        (local.set $at (i32.mul (memory.grow (i32.const 16)) (i32.const 65536)))
+        (if (i32.gt_s (local.get $at) (i32.const 0)) (then
+          (local.set $end (i32.add (local.get $at) (i32.const 1048576)))
+          (loop $touch
+            (i32.store (local.get $at) (i32.const 1))
+            (br_if $touch (i32.lt_u (local.tee $at (i32.add (local.get $at) (i32.const 4096))) (local.get $end))))
+          (br $grow))))
+      ${LOOP} (i32.const 0)`,
+  });
+  loops.push(['with much memory', eats]);
   const logs = (id: string, times: number): Uint8Array =>
     watPlugin({
       id,
@@ -80,7 +96,7 @@ t.test('hostile plugins', async t => {
   t.test('an endless loop answers 504 at the deadline, and its neighbours do not notice', async t => {
     await allLanes();
     const before = threads();
-    const ids = ['loop_handler', 'loop_start', 'loop_init', 'loop_log', 'loop_logs'];
+    const ids = ['loop_handler', 'loop_start', 'loop_init', 'loop_log', 'loop_logs', 'loop_eats'];
     const started = performance.now();
     const answers = await whileNeighbourAnswers(s, Promise.all(ids.map(id => s.trigger(`${id}/run`))));
     const took = performance.now() - started;
@@ -94,10 +110,15 @@ t.test('hostile plugins', async t => {
     t.equal(s.service.executor.lanesRunning, 12, 'the ended threads were replaced');
     t.equal(s.service.executor.inFlight, 0, 'no slot is kept');
     t.ok(threads() <= before + 1, 'no thread is left over');
-    const logOf = async (id: string): Promise<unknown[]> => {
+    const recordOf = async (id: string) => {
       const [item] = (await s.admin('GET', `/plugins/${id}/executions`)).json.items as Array<{ id: number }>;
-      return (await s.admin('GET', `/plugins/${id}/executions/${item?.id}`)).json.log as unknown[];
+      return (await s.admin('GET', `/plugins/${id}/executions/${item?.id}`)).json;
     };
+    const logOf = async (id: string): Promise<unknown[]> => (await recordOf(id)).log as unknown[];
+    t.match(await recordOf('loop_handler'), { peak_pages: /^\d$/, failure: /for \d+ ms: look for an endless loop/ });
+    const eater = await recordOf('loop_eats');
+    t.match(eater, { failure: /, in which it took \d+ MB of memory: look for data that only grow, an endless loop/ });
+    t.ok(Number(eater.peak_pages) > 1024, `${eater.peak_pages} pages`);
     const line = { level: 'info', text: 'here and no further' };
     t.same(await logOf('loop_log'), [line], 'the log of an execution that was stopped');
     t.same(await logOf('loop_handler'), [], 'and of no other');
