@@ -79,7 +79,7 @@ t.test('the pages work as they stand there', async t => {
       return dev.screen();
     }
     const output = await shell.run(typed);
-    key = /plugin install \S+ (\S+)( --accept-suggested-access)?\n/.exec(output)?.[1] ?? key;
+    key = /plugin install \S+ (\S+)( --accept-\S+)*\n/.exec(output)?.[1] ?? key;
     return output;
   };
   let compared = 0;

@@ -43,6 +43,9 @@ const NAMES = /^(?:kv|file) .|^answer [A-Z]+ https?:\/\//;
 /** What else `[Host]` may say, and what it looks like. */
 const HOST: Readonly<Record<string, RegExp>> = { user: /^\d+$/, service_key: /^\d+$/, grant: /^/, roles: /^/ };
 
+/** A line that looks like the head of a section, and is no JSON. */
+const SECTION = /^\[(?!(?:true|false|null)\])[A-Za-z]+\]\s*$/;
+
 /** Reads lines one by one. */
 class Lines {
   readonly #lines: readonly string[];
@@ -138,6 +141,8 @@ function oneCase(lines: Lines, comment: string): FixtureCase {
           `"${name}: ${value}" is nothing [Host] knows: user: 7, service_key: 1, roles: teacher, grant: kv, kv KEY = VALUE, file NAME = TEXT, or answer GET URL = 200 BODY`,
         );
   }
+  if (SECTION.test(lines.line ?? ''))
+    lines.fail(`${lines.line?.trim()} is no section of a test: [Host] is; [Config] stands before the first test`);
   one.body = textOf(lines) ?? '';
   if (!EXPECTS.test(lines.line ?? ''))
     lines.fail(`what must come of "${all}" is missing: write HTTP 200, REPLY text, RETURNS, or FAILS pattern`);

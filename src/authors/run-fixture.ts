@@ -86,7 +86,11 @@ async function runCase(host: TestHost, one: FixtureCase, answers: Answers): Prom
     const body = withIds(one.body);
     const answer = await host.http(what, { ...options, headers, ...(body === '' ? {} : { body }) });
     assertEnd(answer.failure, expected);
-    if (expected.status !== null) assert.equal(answer.status, expected.status, answer.failure || answer.text);
+    if (expected.status !== null) {
+      const why = answer.failure || answer.text;
+      const differs = `HTTP ${expected.status} is expected, and the answer is ${answer.status}${why === '' ? '' : `: ${why}`}`;
+      assert.equal(answer.status, expected.status, differs);
+    }
     for (const [name, value] of Object.entries(expected.headers))
       assert.equal(answer.headers[name.toLowerCase()], value);
     assertBody(answer.text, expected.body);

@@ -64,12 +64,13 @@ export function checkConfig(
       errors.push({ pointer, message: connectionProblem(value) ?? '', code: 'malformed' });
     else secrets.databases[name] = value;
   }
-  if (errors.length > 0)
-    throw new ServiceError(
-      'validation_failed',
-      `the configuration is not complete: ${errors[0]?.pointer} ${errors[0]?.message}`,
-      { errors },
-    );
+  const [first] = errors;
+  if (first !== undefined) {
+    const how = errors.every(e => e.code === 'missing') ? 'not complete' : 'wrong';
+    throw new ServiceError('validation_failed', `the configuration is ${how}: ${first.pointer} ${first.message}`, {
+      errors,
+    });
+  }
   return { config, secrets, network };
 }
 

@@ -30,7 +30,7 @@ export function refuseUnknown(
     'unauthorized',
     given
       ? 'the token or key is not valid: unknown, expired or revoked (setup tokens and administration keys are only for /api/admin)'
-      : 'this trigger needs a login, a user token or a service key',
+      : 'this trigger needs a login, or a user token or service key in the header Authorization: Bearer TOKEN',
     {
       headers: [
         // RFC 6750 section 3.1: the error is named only when a token was given.

@@ -97,7 +97,7 @@ t.test('upload and install say who may call, and what the author suggests instea
   );
   t.match(
     out,
-    /command \/hours\nas suggested, everyone may call \S+\/suggests\/s: confirm that with --accept-public\ninstall it: plugin-host plugin install suggests \w+ --accept-suggested-access\n$/,
+    /command \/hours\nas suggested, everyone may call \S+\/suggests\/s\n--accept-public confirms that; without it nothing is installed\ninstall it: plugin-host plugin install suggests \w+ --accept-suggested-access --accept-public\n$/,
   );
   const key = /plugin install suggests (\w+)/.exec(out)?.[1] ?? '';
   const refused = await run(['install', 'suggests', key, '--accept-suggested-access']);

@@ -111,7 +111,14 @@ t.test('tests without code have files, and answers of other hosts', async t => {
   const folder = await made(t, 'asking', '--template', 'weather');
   fs.writeFileSync(path.join(folder, 'test/plugin.http'), WITH_ANSWERS.replace(/^answer .*Oslo.*\n/m, ''));
   const failed = await run(['test', folder, 'test/plugin.http']);
-  t.match(failed, { code: 1, out: /expected: 200/ }, 'a request that has no answer fails');
+  t.match(
+    failed,
+    { code: 1, out: /HTTP 200 is expected, and the answer is 502: / },
+    'a request that has no answer fails',
+  );
+  fs.writeFileSync(path.join(folder, 'test/plugin.http'), WITH_ANSWERS.replace('[Host]', '[Hots]'));
+  const mistyped = await run(['test', folder, 'test/plugin.http']);
+  t.match(mistyped, { code: 1, out: /plugin\.http:6: \[Hots\] is no section of a test: \[Host\] is/ });
 });
 
 t.test('plugin message sends a command with a file, and shows what comes back and what goes to others', async t => {

@@ -48,6 +48,9 @@ export async function newCommand(folder: string, flags: NewFlags): Promise<strin
   ].join('\n');
 }
 
+/** `index.ts:7` */
+const POSITION = /\.\w+:\d+/;
+
 /** Builds and checks types at the same time. @throws SourceMistakes with the mistakes of both */
 async function buildChecked(project: Project): Promise<BuiltProject> {
   writeKit(project.language, project.root);
@@ -58,8 +61,11 @@ async function buildChecked(project: Project): Promise<BuiltProject> {
     }),
     checkTypes(project),
   ]);
-  // A build often fails for other reasons than types, and type errors were shown with their positions already.
-  if (built instanceof SourceMistakes) throw built;
+  if (built instanceof SourceMistakes) {
+    // What the compiler refuses has its position, and the type check says the same; only that one has a position for the rest.
+    if (types.length === 0 || POSITION.test(built.message)) throw built;
+    throw new SourceMistakes([...types, built.message].join('\n'));
+  }
   if (types.length > 0) throw new SourceMistakes(types.join('\n'));
   return { ...built, warnings: [...built.warnings, ...noChecker(project)] };
 }
@@ -98,11 +104,21 @@ const reviewLines = (manifest: Manifest): string[] => [
 /** Where the frontend is written, next to the module. */
 const zipOf = (file: string): string => `${file.replace(/\.wasm$/, '')}.zip`;
 
+/** Mistakes, and that what lies where the module should be is none of these sources. */
+function withLeft(mistakes: SourceMistakes, place: string): SourceMistakes {
+  const left = place.endsWith('.wasm') ? [place] : fs.globSync(path.join(place, '*.wasm'));
+  const lines = left.filter(file => fs.existsSync(file)).map(file => `${file} is still that of an earlier build`);
+  return lines.length === 0 ? mistakes : new SourceMistakes([mistakes.message, ...lines].join('\n'));
+}
+
 /** `plugin build [FOLDER]`. @returns what to print */
 export async function buildCommand(folder: string, flags: { out?: string; json?: boolean }): Promise<string> {
   const project = readProject(folder);
-  const { findings, frontend, manifest, module, ms, permissions, warnings } =
-    await buildChecked(project).finally(endBuilds);
+  const { findings, frontend, manifest, module, ms, permissions, warnings } = await buildChecked(project)
+    .finally(endBuilds)
+    .catch((error: unknown) => {
+      throw error instanceof SourceMistakes ? withLeft(error, flags.out ?? path.join(folder, 'build')) : error;
+    });
   const file = flags.out ?? path.join(folder, 'build', `${manifest.id}.wasm`);
   try {
     fs.mkdirSync(path.dirname(file), { recursive: true });

@@ -104,6 +104,7 @@ export async function installOpenly(
   };
   await ask(() => host.POST('/api/admin/plugins/{id}/install', { params: { path: { id } }, body }), {
     'the configuration is not complete': 'the configuration is not complete (give it with --config-file)',
+    'the configuration is wrong': 'the configuration is wrong (given with --config-file)',
   });
 }
 

@@ -28,8 +28,10 @@ const recordOf = (id: string, requestId: string): string =>
 const HELP: Readonly<Record<number, (id: string, requestId: string) => string>> = {
   401: () =>
     '\na user makes a token at /account/ of the service, an administrator makes service keys; --bearer sends either',
-  404: () => '\nplugin-host plugin list shows what is installed and enabled',
+  404: () =>
+    '\nthe path is that of the trigger alone, like /visits/home; plugin-host plugin list shows what is installed and enabled',
   502: recordOf,
+  503: id => `\nplugin-host status shows what is suspended, and plugin-host plugin logs ${id} what failed before`,
   504: recordOf,
 };
 
@@ -85,7 +87,7 @@ async function linesOf({ host, json }: Remote, plugin: string, item: Item): Prom
 }
 
 const NO_EXECUTIONS =
-  'no executions are recorded; a request that was refused before the plugin ran (401, 403, 404) leaves none';
+  'no executions are recorded; a request that was refused before a policy was asked (401, 403, 404) leaves none';
 
 export type LogFlags = RemoteFlags & { follow?: boolean; limit?: string };
 

@@ -134,7 +134,7 @@ export async function listExecutions(r: Remote, id: string, flags: ExecutionFlag
   const { outcome, requestId, since, trigger } = flags;
   const query = present({
     limit: limitOf(flags),
-    outcome: choiceOf('outcome', OUTCOMES, outcome),
+    outcome: choiceOf('outcome', [...OUTCOMES, 'failed'] as const, outcome),
     trigger,
     since: since === undefined ? undefined : sinceTime(since).toISOString(),
     request_id: requestId,

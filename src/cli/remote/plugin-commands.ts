@@ -100,12 +100,14 @@ function installLines(uploaded: Installable, { suggests, publicOnes }: Suggested
     ...(hasConfig ? ['--config-file config.json'] : []),
     ...(isFirst || new_permissions.length === 0 ? [] : ['--accept-permissions']),
     ...(suggests ? ['--accept-suggested-access'] : []),
+    ...(publicOnes.length === 0 ? [] : ['--accept-public']),
   ];
   return [
     ...required.map(({ description, name }) => `it needs the value ${name}: ${description}`),
     ...databases.map(({ description, name }) => `it needs the database ${name ?? 'default'}: ${description}`),
     ...(hasConfig ? [`write its values as JSON, ${example}, into a file, here config.json`] : []),
-    ...publicOnes.map(url => `as suggested, everyone may call ${url}: confirm that with --accept-public`),
+    ...publicOnes.map(url => `as suggested, everyone may call ${url}`),
+    ...(publicOnes.length === 0 ? [] : ['--accept-public confirms that; without it nothing is installed']),
     `install it: ${command.join(' ')}`,
   ];
 }
@@ -188,6 +190,7 @@ const INSTALL_OPTIONS = {
   'Send "accept_widening": true': 'Add --accept-widening',
   'permissions the installed one does not have': 'permissions the installed one does not have (--accept-permissions)',
   'the configuration is not complete': 'the configuration is not complete (--config-file FILE, a JSON object)',
+  'the configuration is wrong': 'the configuration is wrong (--config-file FILE, a JSON object)',
 };
 
 /** The configuration of a plugin in a JSON file. @throws OperatorError */

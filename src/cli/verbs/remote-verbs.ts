@@ -106,7 +106,10 @@ function addQueueVerbs(program: Command, add: Add): void {
   add<ExecutionFlags>(executions, 'list <plugin>', 'list executions of a plugin', async (r, [id = ''], f) =>
     (await load()).listExecutions(r, id, f),
   )
-    .option('--outcome <outcome>', 'only those that ended this way: ok, trapped, deadline, refused ...')
+    .option(
+      '--outcome <outcome>',
+      'only those that ended this way: ok, trapped, deadline, refused ...; failed: all but ok and refused',
+    )
     .option('--trigger <name>', 'only those of this trigger')
     .option(
       '--since <time>',
