@@ -198,12 +198,17 @@ t.test('an embedded PostgreSQL that ends is started again, one at a time and whe
   // The path of a socket in it would be too long, so that the server listens on a port.
   const directory = fs.mkdtempSync(path.join(ROOT, 'long-'.repeat(16)));
   const port = String(await takePort());
+  // What a start has left that was killed while it made the cluster.
+  fs.mkdirSync(path.join(directory, 'postgres.new'), { recursive: true });
+  fs.writeFileSync(path.join(directory, 'postgres.new', 'PG_VERSION'), '17\n');
   const run = start(directory, { BOT_HTTP_PORT: port });
-  t.teardown(async () => {
+  const stopped = async (): Promise<void> => {
     run.child.kill('SIGTERM');
     await run.exited;
-  });
+  };
+  t.teardown(stopped);
   await run.until(/is ready/);
+  t.notOk(fs.existsSync(path.join(directory, 'postgres.new')));
   const pidAndPort = (): [pid: number, port: string] => {
     if (!fs.existsSync(path.join(directory, 'postgres', 'postmaster.pid'))) return [0, ''];
     const lines = postmaster(directory).split('\n');
@@ -228,4 +233,12 @@ t.test('an embedded PostgreSQL that ends is started again, one at a time and whe
     t.same(pidAndPort(), [now, place]);
     await new Promise(r => setTimeout(r, 100));
   }
+  await stopped();
+  fs.writeFileSync(path.join(directory, 'postgres.password'), 'of another cluster\n');
+  const refused = start(directory, { BOT_HTTP_PORT: port });
+  t.equal(await refused.exited, 1);
+  t.match(
+    refused.output(),
+    /PostgreSQL refuses the password in .*postgres\.password: put back the file that belongs to/,
+  );
 });

@@ -80,7 +80,7 @@ function missingPages(): Route[] {
   const missing: Reply = {
     status: 503,
     headers: [['Content-Type', 'text/plain; charset=utf-8'], ...PAGE_SECURITY],
-    body: 'There are no pages here: plugin dev has none, and a checkout builds them at its start, after "npm ci". The API works without them: /api/docs\n',
+    body: 'The pages are not built. Run "npm ci", then start the service again; plugin dev has none. The API works without them: /api/docs\n',
   };
   return ['/admin/*', ...USER_PAGES].map(path => ({ method: 'GET', path, guard: 'none', handle: () => missing }));
 }
