@@ -12,6 +12,7 @@ const DEBIAN = path.resolve(import.meta.dirname, '../../deploy/debian');
 const DATA = 'var/lib/plugin-host';
 const KEY = `${DATA}/secrets.key`;
 const CREDENTIAL = 'etc/credstore/plugin-host.smtp.password';
+const VARIABLES = ['etc/default/plugin-host', 'etc/default/plugin-host-second'];
 const OTHERS = 'etc/credstore/other.smtp.password';
 const RELEASE = 'usr/lib/plugin-host/current';
 const skip = fs.existsSync('/usr/share/debconf/confmodule') ? false : 'needs debconf';
@@ -22,7 +23,7 @@ function purge(
   answer: 'true' | 'false' | null,
 ): { said: string; code: number | null; left(file: string): boolean } {
   const root = t.testdir({});
-  for (const file of [KEY, CREDENTIAL, OTHERS, RELEASE, 'etc/plugin-host/second.yaml']) {
+  for (const file of [KEY, CREDENTIAL, ...VARIABLES, OTHERS, RELEASE, 'etc/plugin-host/second.yaml']) {
     fs.mkdirSync(path.dirname(path.join(root, file)), { recursive: true });
     fs.writeFileSync(path.join(root, file), 'x');
   }
@@ -51,11 +52,11 @@ t.test('a purge takes the releases, and keeps the data unless the administrator 
     const kept = purge(t, answer);
     t.equal(kept.code, 0, kept.said);
     t.match(kept.said, /kept .*\/var\/lib\/plugin-host/);
-    t.ok([KEY, CREDENTIAL, OTHERS].every(kept.left));
+    t.ok([KEY, CREDENTIAL, ...VARIABLES, OTHERS].every(kept.left));
     t.notOk(kept.left(RELEASE));
   }
   const gone = purge(t, 'true');
   t.equal(gone.code, 0, gone.said);
-  t.notOk([DATA, CREDENTIAL, RELEASE, 'etc/plugin-host'].some(gone.left));
+  t.notOk([DATA, CREDENTIAL, ...VARIABLES, RELEASE, 'etc/plugin-host'].some(gone.left));
   t.ok(gone.left(OTHERS), 'credentials of other programs stay');
 });
