@@ -9,6 +9,7 @@ import { takePort } from '../support/ports.ts';
 import { request } from '../support/service.ts';
 import { signalDescendant } from '../support/signals.ts';
 import { childPid, gone, ROOT, startProgram } from '../support/started-service.ts';
+import { until } from '../support/until.ts';
 import { Wire } from '../support/wire.ts';
 
 /** A reload goes on as the program that is installed by then (docs/operating.md "Upgrade"). */
@@ -138,8 +139,24 @@ for (const embedded of [false, true])
 
       // A release that cannot start: the program before takes back, and says why.
       const broken = path.join(work, '1.2.0/src/app/serving.ts');
-      fs.writeFileSync(broken, 'export function runServing(): void {\n  process.exit(3);\n}\n');
       use('1.2.0');
+      if (!embedded) {
+        // The second of its processes: the first one, which serves by then, is put back as well.
+        const first = path.join(data, 'the-first-serves');
+        const own = fs.readFileSync(broken, 'utf8');
+        const counts = `if (fs.existsSync('${first}')) process.exit(3);\n  fs.writeFileSync('${first}', '');\n`;
+        fs.writeFileSync(broken, own.replace(/(async function serve\(.*\n)/, `$1  ${counts}`));
+        t.match(await reload(), {
+          status: 1,
+          text: /could not reload: the serving process ended at start \(exit code 3\)/,
+        });
+        t.ok(fs.existsSync(first));
+        const commands = (): string =>
+          execFileSync('ps', ['--ppid', String(supervisor), '-o', 'args='], { encoding: 'utf8' });
+        await until(() => !commands().includes('/1.2.0/'));
+  
+      }
+      fs.writeFileSync(broken, 'export function runServing(): void {\n  process.exit(3);\n}\n');
       const refused = await reload();
       t.equal(refused.status, 1);
       t.match(refused.text, /the service could not reload: the serving process ended at start \(exit code 3\)/);
