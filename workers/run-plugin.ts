@@ -230,6 +230,7 @@ class Lane {
     this.#wasi.flush();
     state.closeLog();
     const { pages } = this.#guest;
+    if (runtime !== undefined) state.failure = withMemory(state.failure, pages, runtime.loaded.memoryPages.max);
     const large = writeOutcome(views, cell, outcome, pages, state);
     if (large !== null) this.#task.data.postMessage(large);
     this.#lastRunMs = performance.now() - started;
@@ -335,6 +336,19 @@ class Lane {
     state.failure = [...(state.failure === null ? [] : [state.failure]), said, ...stack].join('\n');
     return OUTCOME.trap;
   }
+}
+
+/** 64 MB: a plugin with less has declared so little itself. */
+const MUCH_PAGES = 1024;
+/** Part of its memory from which on a failure is one of memory. */
+const FULL = 15 / 16;
+
+/** Adds to a failure that the memory is full, which a trap and most languages do not say. @param pages what it has @param most what it may have */
+function withMemory(failure: string | null, pages: number, most: number): string | null {
+  if (failure === null || pages < Math.max(MUCH_PAGES, most * FULL)) return failure;
+  const [first, ...rest] = failure.split('\n');
+  const [has, mayHave] = [pages, most].map(p => Math.floor((p * PAGE_BYTES) / 2 ** 20));
+  return [`${first} (it had ${has} MB of memory, and may have ${mayHave})`, ...rest].join('\n');
 }
 
 /** Piscina's entry: runs until the task is aborted, which ends the thread. */

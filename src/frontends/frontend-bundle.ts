@@ -145,7 +145,9 @@ async function openZip(file: string): Promise<ZipFile> {
   try {
     return await yauzl.openPromise(file, { lazyEntries: true, autoClose: false });
   } catch (error) {
-    throw refusal('', `it is no ZIP file that can be read: ${messageOf(error)}`, error);
+    const why = messageOf(error);
+    const said = /end of central directory/i.test(why) ? 'it is another file, or its end is missing' : why;
+    throw refusal('', `it is no ZIP file that can be read: ${said}`, error);
   }
 }
 

@@ -193,6 +193,12 @@ t.test('hostile plugins', async t => {
     t.ok(pages > 8000 && pages <= 8192, `${pages} pages`);
     const { json } = await s.admin('GET', '/plugins/eater/executions');
     t.match(json.items, [{ peak_pages: pages }]);
+    // Most languages only trap then.
+    const grows = '(loop $l (br_if $l (i32.ne (memory.grow (i32.const 100)) (i32.const -1))))';
+    await s.install(watPlugin({ id: 'full', memory: '1', handle: `${grows} unreachable` }));
+    await s.trigger('full/run');
+    const { items } = (await s.admin('GET', '/plugins/full/executions')).json;
+    t.match(items, [{ outcome: 'trapped', failure: /^unreachable \(it had 5\d\d MB of memory, and may have 512\)/ }]);
   });
 
   t.test('a log flood is cut, and the record says so', async t => {

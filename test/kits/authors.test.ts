@@ -159,6 +159,11 @@ t.test('what was built is uploaded, installed, called and read from a terminal',
   const folder = await made(t, 'shipped');
   edit(folder, "Access: Users('Users may be greeted'),", '');
   edit(folder, 'ctx.JSON(200', "console.log('greets', name);\n  ctx.JSON(200");
+  for (const place of [folder, path.join(folder, 'index.ts')])
+    t.match(await run(['upload', place], env), {
+      code: 1,
+      err: /is not built: run plugin-host plugin build \S*shipped,/,
+    });
   t.equal((await run(['build', folder])).code, 0);
   const uploaded = await run(['upload', path.join(folder, 'build/shipped.wasm'), '--json'], env);
   const { wasm_key: key } = JSON.parse(uploaded.out) as { wasm_key: string };

@@ -209,7 +209,7 @@ export function makeRouter(
     if (allow.size === 0 && isPageVisit(x)) return await x.reply(noPageReply(x.requestId));
     if (allow.size === 0) throw new ServiceError('not_found', `there is nothing at ${x.path}`);
     const methods = [...allow].sort().join(', ');
-    throw new ServiceError('method_not_allowed', `${x.method} is not handled here; ${methods} is`, {
+    throw new ServiceError('method_not_allowed', `${x.method} is not handled here; allowed: ${methods}`, {
       headers: [['Allow', methods]],
     });
   };

@@ -25,6 +25,19 @@ export async function listPlugins({ host, json }: Remote): Promise<string> {
   return shown(json, { items }, table([['ID', 'VERSION', 'STATE', 'NAME'], ...rows]));
 }
 
+/** Sources of plugins, which are built first. */
+const SOURCE = /\.(ts|js|go|rs|c|h)$/;
+
+/** @throws OperatorError when it is the folder or a source of a plugin */
+function assertBuilt(file: string): void {
+  const isFolder = fs.existsSync(path.join(file, 'plugin-host.json'));
+  if (!isFolder && !SOURCE.test(file)) return;
+  const folder = isFolder ? file : path.dirname(file);
+  throw new OperatorError(
+    `${file} is not built: run plugin-host plugin build ${folder}, and upload the module that it names`,
+  );
+}
+
 function readFile(file: string): Blob {
   try {
     return new Blob([fs.readFileSync(file)]);
@@ -115,6 +128,7 @@ function installLines(uploaded: Installable, { suggests, publicOnes }: Suggested
 /** `plugin upload FILE`. @returns what to print: the key to install it by, and what it asks for */
 export async function uploadPlugin(remote: Remote, file: string, frontend?: string): Promise<string> {
   const { host, json } = remote;
+  assertBuilt(file);
   const form = new FormData();
   form.append('file', readFile(file), path.basename(file));
   if (frontend !== undefined) form.append('frontend', readFile(frontend), path.basename(frontend));
