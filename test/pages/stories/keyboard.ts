@@ -12,9 +12,22 @@ const FOCUSED_MS_MAX = 10_000;
 const hasFocus = (target: Locator): Promise<boolean> =>
   target.evaluate((element: unknown) => Reflect.get(Reflect.get(globalThis, 'document'), 'activeElement') === element);
 
+/** Whether the focus has come into the dialog that an element is in; true for one in none. */
+const isEntered = (target: Locator): Promise<boolean> =>
+  target.evaluate((element: object) => {
+    const call = (of: object, name: string, argument: unknown): unknown =>
+      Reflect.apply(Reflect.get(of, name), of, [argument]);
+    const dialog = call(element, 'closest', '[role=dialog]');
+    const { activeElement } = Reflect.get(globalThis, 'document');
+    return typeof dialog !== 'object' || dialog === null || call(dialog, 'contains', activeElement) === true;
+  });
+
 /** Presses Tab until an element has the focus, as someone without a mouse does. */
 async function tabTo(page: Page, target: Locator): Promise<void> {
   await target.waitFor({ state: 'attached' });
+  // A dialog takes the focus a moment after it is there, also from one of its buttons that had it by then.
+  for (const end = Date.now() + FOCUSED_MS_MAX; !(await isEntered(target)) && Date.now() < end; )
+    await page.waitForTimeout(20);
   for (let k = 0; k < TABS_MAX; k++) {
     if (await hasFocus(target)) return;
     await page.keyboard.press('Tab');
