@@ -73,6 +73,15 @@ t.test(
     keeper.inUse(endpoints[2] ?? '');
     t.ok(await until(() => storesBelow(directory).length === 1), 'then it ends');
 
+    await keeper.handOn();
+    signalDescendant(storesBelow(directory)[0], 'SIGKILL');
+    t.ok(await until(() => storesBelow(directory).length === 0));
+    keeper.goOn();
+    t.ok(
+      await until(() => endpoints.length === 4),
+      'so is one that has died while another program was to take it over',
+    );
+
     await keeper.stop();
     t.ok(await until(() => storesBelow(directory).length === 0));
     t.notOk(fs.existsSync(endpointFile(directory)));

@@ -154,7 +154,6 @@ for (const embedded of [false, true])
         const commands = (): string =>
           execFileSync('ps', ['--ppid', String(supervisor), '-o', 'args='], { encoding: 'utf8' });
         await until(() => !commands().includes('/1.2.0/'));
-  
       }
       fs.writeFileSync(broken, 'export function runServing(): void {\n  process.exit(3);\n}\n');
       const refused = await reload();

@@ -43,6 +43,8 @@ export class SpicedbKeeper {
   #starting: Promise<void> | null = null;
   #timer: NodeJS.Timeout | null = null;
   #stopping = false;
+  /** Whether `#current` has ended while another program was to take it over. */
+  #hasEnded = false;
   #count = 0;
   /** Memory of the store right after it was filled. */
   #filledBytes = 0;
@@ -97,16 +99,22 @@ export class SpicedbKeeper {
     this.#backoff.ready(performance.now());
     spicedb.process.once('exit', () => {
       this.#old.delete(spicedb);
-      if (this.#stopping || this.#current !== spicedb) return;
-      this.#current = null;
-      // Removes its sockets, which are of no use any more.
-      this.#end(spicedb);
-      const wait = this.#backoff.next(performance.now());
-      this.#options.progress(`the embedded SpiceDB ended; starting it again${wait > 0 ? ` in ${wait} ms` : ''}`);
-      this.#timer = setTimeout(() => this.start(), wait);
+      if (this.#current !== spicedb) return;
+      if (this.#stopping) this.#hasEnded = true;
+      else this.#startAgain(spicedb);
     });
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#look(), LOOK_MS);
+  }
+
+  #startAgain(ended: RunningSpicedb): void {
+    this.#hasEnded = false;
+    this.#current = null;
+    // Removes its sockets, which are of no use any more.
+    this.#end(ended);
+    const wait = this.#backoff.next(performance.now());
+    this.#options.progress(`the embedded SpiceDB ended; starting it again${wait > 0 ? ` in ${wait} ms` : ''}`);
+    this.#timer = setTimeout(() => this.start(), wait);
   }
 
   /**
@@ -125,6 +133,7 @@ export class SpicedbKeeper {
   goOn(): void {
     this.#stopping = false;
     if (this.#current === null) this.start();
+    else if (this.#hasEnded) this.#startAgain(this.#current);
     else this.#timer = setTimeout(() => this.#look(), LOOK_MS);
   }
 
