@@ -234,6 +234,13 @@ t.test('an embedded PostgreSQL that ends is started again, one at a time and whe
     await new Promise(r => setTimeout(r, 100));
   }
   await stopped();
+  const foreign = fs.mkdtempSync(path.join(ROOT, 'foreign-'));
+  fs.mkdirSync(path.join(foreign, 'postgres'));
+  fs.writeFileSync(path.join(foreign, 'postgres', 'notes.txt'), 'notes');
+  const kept = start(foreign, { BOT_HTTP_PORT: port });
+  t.equal(await kept.exited, 1);
+  t.match(kept.output(), /cannot have its files in .*postgres: .*; it must be absent or empty/);
+  t.same(fs.readdirSync(path.join(foreign, 'postgres')), ['notes.txt']);
   fs.writeFileSync(path.join(directory, 'postgres.password'), 'of another cluster\n');
   const refused = start(directory, { BOT_HTTP_PORT: port });
   t.equal(await refused.exited, 1);

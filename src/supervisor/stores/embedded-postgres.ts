@@ -123,7 +123,14 @@ function initialise(binaries: PostgresBinaries, account: Account | null, directo
       `the embedded PostgreSQL could not be initialised in ${directory}: ${reason.trim()}; check that the disk has free space and the directory can be written`,
     );
   }
-  fs.renameSync(partial, directory);
+  try {
+    fs.renameSync(partial, directory);
+  } catch (error) {
+    fs.rmSync(partial, { recursive: true, force: true });
+    throw new StartError(
+      `the embedded PostgreSQL cannot have its files in ${directory}: ${messageOf(error)}; it must be absent or empty, and no mount point`,
+    );
+  }
   return password;
 }
 
