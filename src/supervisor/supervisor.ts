@@ -421,11 +421,15 @@ export class Supervisor implements ControlCommands {
    */
   async #putBack(why: string, places: readonly number[]): Promise<string> {
     if (places.length === 0) return why;
-    return await this.#serving.replaceAll(this.#options.progress, places).then(
-      () => why,
-      (error: unknown) =>
-        `${why}; serving processes that had been replaced go on with what is new: ${messageOf(error)}; reload again`,
-    );
+    this.#isReloading = true;
+    try {
+      await this.#serving.replaceAll(this.#options.progress, places);
+      return why;
+    } catch (error) {
+      return `${why}; serving processes that had been replaced go on with what is new: ${messageOf(error)}; reload again`;
+    } finally {
+      this.#isReloading = false;
+    }
   }
 
   /** Lets the program before go on. @param why this one cannot @throws StartError with both reasons when that one cannot either */
