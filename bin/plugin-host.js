@@ -26,6 +26,8 @@ function keepSignals() {
         clearInterval(look);
         process.emit(signal, signal);
       }, 20);
+      // A program that has failed by then ends.
+      look.unref();
     });
   }
 }

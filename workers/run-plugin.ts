@@ -230,7 +230,9 @@ class Lane {
     this.#wasi.flush();
     state.closeLog();
     const { pages } = this.#guest;
-    if (runtime !== undefined) state.failure = withMemory(state.failure, pages, runtime.loaded.memoryPages.max);
+    // The text of other failures stands in the answer to the caller.
+    if (runtime !== undefined && (outcome === OUTCOME.trap || outcome === OUTCOME.handlerError))
+      state.failure = withMemory(state.failure, pages, runtime.loaded.memoryPages.max);
     const large = writeOutcome(views, cell, outcome, pages, state);
     if (large !== null) this.#task.data.postMessage(large);
     this.#lastRunMs = performance.now() - started;
