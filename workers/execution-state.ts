@@ -4,6 +4,7 @@ import type { LogLine } from '../src/abi/execution-outcome.ts';
 import type { HostFunction } from '../src/abi/host-functions.ts';
 import { CONTROL } from '../src/abi/host-memory.ts';
 import { LIMITS } from '../src/base/limits.ts';
+import { FirstReads } from './first-reads.ts';
 
 const EMPTY = new Uint8Array(0);
 /** What a plugin requires for calls with a permission; a reply needs one for its files alone. */
@@ -40,8 +41,8 @@ export class Span {
 export class ExecutionState {
   /** The control memory, which the module's start function writes (src/abi/host-memory). */
   readonly control: Int32Array;
-  /** Set once the guest must not continue; every later host call traps. */
-  ended: 'exit' | 'quota' | 'fault' | null = null;
+  /** Set once the guest must not continue; every later host call traps. `asked`: this run is dropped (first-reads). */
+  ended: 'exit' | 'quota' | 'fault' | 'asked' | null = null;
   exitCode = 0;
   readonly event = new Span();
   readonly body = new Span();
@@ -67,6 +68,7 @@ export class ExecutionState {
   entry = 0;
   /** Takes what the guest draws, of an execution that is recorded. */
   drawing: DrawnWriter | null = null;
+  readonly first = new FirstReads();
   /** Has what the guest drew when it was recorded, of one that is replayed. */
   replayed: DrawnReader | null = null;
   config: Readonly<Record<string, string>> = {};

@@ -85,6 +85,7 @@ export class HostChannel {
 
   /** Reports that the lane sleeps in `poll_oneoff`, so that another lane takes the queued work. */
   sleeping(on: boolean): void {
+    this.#state.first.end();
     this.#area.state = on ? CALL_STATE.sleeping : CALL_STATE.idle;
     if (!on) return;
     this.mark();
@@ -205,10 +206,25 @@ export class HostChannel {
     const given = this.#withinQuota(row, args, LIMITS.hostCallBytesMax - this.#state.hostCallBytes - total);
     if (typeof given === 'number') return given;
     this.#quota(total);
+    if (row.mayComeFirst) {
+      const read = this.#firstRead(operation, args);
+      if (read !== undefined) return read;
+    }
+    this.#state.first.end();
     const large = this.#area.writeCall(row, operation, given, total, this.#guest);
     if (large !== null) this.#data.postMessage(large, [large.buffer]);
     this.#exchange();
     return this.#take(row);
+  }
+
+  /** The answer to a call that the main thread has done for a run that was dropped; undefined if there is none. */
+  #firstRead(operation: number, args: ReadonlyArray<number | bigint>): number | undefined {
+    const text = this.#guest.range(Number(args[0]), Number(args[1]));
+    const answer = this.#state.first.answer(operation, text);
+    if (answer !== undefined) return this.#keep(answer.code, answer.result, answer.result.length, 0);
+    if (!this.#state.first.leave(operation, text)) return undefined;
+    this.#state.ended = 'asked';
+    return this.#state.first.drop();
   }
 
   /**
@@ -234,14 +250,18 @@ export class HostChannel {
   #take(row: HostFunction): number {
     const { bodyBytes, code, resultBytes } = this.#area;
     const whole = this.#area.readAnswer() ?? (this.#received() as Uint8Array);
+    if (code < 0 || !row.parameters.includes('buf')) return this.#keep(code, whole, resultBytes, bodyBytes);
+    this.#quota(resultBytes + bodyBytes);
+    this.#guest.write(whole.subarray(0, resultBytes), this.#bufferAt, this.#bufferBytes);
+    return code;
+  }
+
+  /** Keeps an answer for `result_read` and `body_read`, or its error for `error_read`. @returns the value for the guest */
+  #keep(code: number, whole: Uint8Array, resultBytes: number, bodyBytes: number): number {
     this.#quota(resultBytes + bodyBytes);
     if (code < 0) {
       this.#state.error =
         resultBytes > 0 ? Buffer.from(whole).toString() : (HOST_ERROR_TEXT[code as HostErrorCode] ?? 'error');
-      return code;
-    }
-    if (row.parameters.includes('buf')) {
-      this.#guest.write(whole.subarray(0, resultBytes), this.#bufferAt, this.#bufferBytes);
       return code;
     }
     this.#state.parked = whole.subarray(0, resultBytes);

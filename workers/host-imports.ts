@@ -203,6 +203,8 @@ export function makeHostImports(
         if (result === HOST_ERROR.denied) state.noteDenied(row);
         return result;
       } catch (error) {
+        // A trap would do, and its stack would take longer to write than the run took.
+        if (state.ended === 'asked') throw error;
         return broken(row, error);
       }
     };

@@ -9,6 +9,7 @@ import {
   isRecorded,
   moduleIdOf,
   readInput,
+  writeAsked,
   writeOutcome,
   writeRunMs,
 } from '../src/abi/cell-codec.ts';
@@ -222,6 +223,7 @@ class Lane {
     this.#log.clear();
     this.#wasi.reset();
     this.#channel.beginCell(cell);
+    state.first.begin(views, cell, started + this.#task.dropWithinMs);
     state.deadline = deadlineOf(views, cell);
     const runtime = this.#runtime(moduleIdOf(views, cell));
     if (runtime !== undefined) this.#noteVersion(runtime.loaded.versionId);
@@ -233,8 +235,11 @@ class Lane {
     // The text of other failures stands in the answer to the caller.
     if (runtime !== undefined && (outcome === OUTCOME.trap || outcome === OUTCOME.handlerError))
       state.failure = withMemory(state.failure, pages, runtime.loaded.memoryPages.max);
-    const large = writeOutcome(views, cell, outcome, pages, state);
-    if (large !== null) this.#task.data.postMessage(large);
+    if (outcome === OUTCOME.asked) writeAsked(views, cell);
+    else {
+      const large = writeOutcome(views, cell, outcome, pages, state);
+      if (large !== null) this.#task.data.postMessage(large);
+    }
     this.#lastRunMs = performance.now() - started;
     writeRunMs(views, cell, this.#lastRunMs);
     // An interrupted host call may have left a message on the data port, so this thread takes no more work.
@@ -245,7 +250,7 @@ class Lane {
     this.#uncollected++;
     if (runtime === undefined) return;
     runtime.took(this.#lastRunMs);
-    const kept = this.#runtimes.release(runtime, this.#returned && state.ended === null);
+    const kept = this.#runtimes.release(runtime, (this.#returned && state.ended === null) || outcome === OUTCOME.asked);
     if (kept || pages * PAGE_BYTES <= LIMITS.collectAfterBytes) return;
     // Collects garbage after the answer was sent.
     this.#report();
@@ -264,8 +269,10 @@ class Lane {
     state.config = runtime.loaded.config;
     state.pluginId = runtime.loaded.pluginId;
     const { drawn } = runtime.loaded;
-    if (drawn !== undefined) state.replayed = new DrawnReader(drawn);
-    else if (isRecorded(this.#views, cell)) state.drawing = new DrawnWriter();
+    if (drawn !== undefined) {
+      state.replayed = new DrawnReader(drawn);
+      state.first.end();
+    } else if (isRecorded(this.#views, cell)) state.drawing = new DrawnWriter();
     this.#returned = false;
     this.#runtimes.begin(runtime);
     try {
@@ -281,6 +288,7 @@ class Lane {
 
   #judge(code: number): number {
     const state = this.#state;
+    if (state.ended === 'asked') return OUTCOME.asked;
     // A guest that caught the trap that ended it has still failed.
     if (state.ended === 'exit' && state.exitCode !== 0) return OUTCOME.exit;
     if (state.ended === 'quota') return OUTCOME.quota;
@@ -311,6 +319,7 @@ class Lane {
 
   #judgeThrown(error: unknown, module: WebAssembly.Module): number {
     const state = this.#state;
+    if (state.ended === 'asked') return OUTCOME.asked;
     if (state.ended === 'quota') return OUTCOME.quota;
     if (state.ended === 'exit') {
       if (state.exitCode === 0) return this.#judge(0);

@@ -21,7 +21,10 @@ export function makeClocks(state: ExecutionState, guest: GuestMemory) {
     const now = clockNs(clock);
     if (state.initializing) return now;
     if (state.replayed !== null) return state.replayed.clock(clock, now);
+    const then = state.first.time();
+    if (then !== undefined) return then;
     state.drawing?.clock(clock, now);
+    state.first.noteTime(now);
     return now;
   };
 

@@ -84,9 +84,12 @@ function makeProcess(state: ExecutionState, guest: GuestMemory) {
     random_get(at: number, length: number): number {
       if (!guest.holds(at, length)) return ERRNO.fault;
       const range = guest.range(at, length);
-      if (!state.initializing && state.replayed?.random(range) === true) return ERRNO.success;
+      if (!state.initializing && (state.replayed?.random(range) === true || state.first.random(range)))
+        return ERRNO.success;
       for (let o = 0; o < range.length; o += RANDOM_CHUNK) crypto.getRandomValues(range.subarray(o, o + RANDOM_CHUNK));
-      if (!state.initializing) state.drawing?.random(range);
+      if (state.initializing) return ERRNO.success;
+      state.drawing?.random(range);
+      state.first.noteRandom(range);
       return ERRNO.success;
     },
 

@@ -229,7 +229,8 @@ export class CallArea {
   }
 }
 
-function decode(part: Uint8Array): string | null {
+/** @returns null when it is not valid UTF-8 */
+export function decode(part: Uint8Array): string | null {
   try {
     return decoder.decode(part);
   } catch {

@@ -187,6 +187,18 @@ export function writeOutcome(
   return null;
 }
 
+/** Lane: notes that the run was dropped for its first read. */
+export function writeAsked(views: SharedViews, cell: number): void {
+  views.all32[headerOf(cell) + CELL.outcome] = OUTCOME.asked;
+}
+
+/** Main thread: whether the run was dropped for its first read, so that there is no outcome yet. */
+export const isAsked = (views: SharedViews, cell: number): boolean =>
+  views.all32[headerOf(cell) + CELL.outcome] === OUTCOME.asked;
+
+/** Main thread: how long the last run in a cell took, in ms. */
+export const runMsOf = (views: SharedViews, cell: number): number => views.all64[(headerOf(cell) + CELL.runMs) >> 1]!;
+
 /** Lane: notes how long the execution ran; comes last, so that writing the outcome counts too. */
 export function writeRunMs(views: SharedViews, cell: number, ms: number): void {
   views.all64[(headerOf(cell) + CELL.runMs) >> 1] = ms;

@@ -24,7 +24,12 @@ export type HostFunction = {
   permission: PermissionKey | null;
   /** Answered inside the sandbox thread, without asking the host. */
   local: boolean;
+  /** Only reads, for one text: the host may do it before the handler runs (docs/RATIONALE.md "Reads come first"). */
+  mayComeFirst: boolean;
 };
+
+/** Functions that change nothing and have one argument. */
+const MAY_COME_FIRST: ReadonlySet<string> = new Set(['kv_get', 'kv_get_many']);
 
 const local = (name: string, parameters: readonly Parameter[], since = 1): HostFunction => ({
   name,
@@ -32,13 +37,14 @@ const local = (name: string, parameters: readonly Parameter[], since = 1): HostF
   since,
   permission: null,
   local: true,
+  mayComeFirst: false,
 });
 const remote = (
   name: string,
   parameters: readonly Parameter[],
   permission: PermissionKey | null,
   since: number,
-): HostFunction => ({ name, parameters, since, permission, local: false });
+): HostFunction => ({ name, parameters, since, permission, local: false, mayComeFirst: MAY_COME_FIRST.has(name) });
 
 export const HOST_FUNCTIONS: readonly HostFunction[] = [
   local('input_len', ['i32']),

@@ -16,6 +16,8 @@ export type LaneTask = {
   warmBytesMax: number;
   /** How long the only active lane spins for the answer to a host call before it sleeps, in ms. */
   spinMs: number;
+  /** How long a run may have taken, in ms, that is dropped for a read (src/abi/first-reads). */
+  dropWithinMs: number;
   /** Path of the file in which the lane notes the plugin version it runs, or null. */
   noteFile: string | null;
 };

@@ -98,7 +98,14 @@ export const CELL = {
   /** 1: what the execution draws is kept for its recording. Written by main. */
   recorded: 20,
   drawnBytes: 21,
+  /** One of `FIRST_READS`. Written by main. */
+  firstReads: 22,
 } as const;
+/**
+ * What a lane may do with the reads that an execution begins with (first-reads): none: wait for each; offered: leave the
+ * next one to the main thread; answered: take what is answered, and wait for each other.
+ */
+export const FIRST_READS = { none: 0, offered: 1, answered: 2 } as const;
 export const CELL_INPUT_AT = 128;
 export const CELL_INPUT_BYTES = 6 * 1024;
 export const CELL_OUTPUT_AT = CELL_INPUT_AT + CELL_INPUT_BYTES;
@@ -120,6 +127,8 @@ export const OUTCOME = {
   loadFailed: 6,
   /** The plugin has ended itself because its time was used up. */
   deadline: 7,
+  /** The run was dropped for its first read (first-reads): no outcome yet. */
+  asked: 8,
 } as const;
 
 export const CALL_BYTES = 64 * 1024;

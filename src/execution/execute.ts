@@ -1,6 +1,7 @@
 import { performance } from 'node:perf_hooks';
-import { type LargeInput, readOutcome, writeInput } from '../abi/cell-codec.ts';
+import { isAsked, type LargeInput, readOutcome, runMsOf, writeInput } from '../abi/cell-codec.ts';
 import { type ExecutionOutcome, type OutcomeKind, withoutAnswer } from '../abi/execution-outcome.ts';
+import { offerFirstReads, readQuestion, writeFirstAnswer } from '../abi/first-reads.ts';
 import type { HostFunction } from '../abi/host-functions.ts';
 import type { HostArgument, HostResult } from '../abi/host-result.ts';
 import type { LargeOutput, LoadedModule } from '../abi/lane-messages.ts';
@@ -48,6 +49,8 @@ export type ExecutorOptions<C> = {
   processes: number;
   /** Longest time of an execution, waiting included. */
   timeoutMs: number;
+  /** How long a run may have taken, in ms, that is dropped for its first read. */
+  dropWithinMs?: number;
   /** Directory for the lane's stripped sources. */
   cacheDirectory: string;
   noteFile: string | null;
@@ -66,6 +69,8 @@ export type ExecutorOptions<C> = {
 const warmBytesMax = (budgetBytes: number): number =>
   budgetBytes === 0 ? LIMITS.warmBytesPerLane : Math.min(LIMITS.warmBytesPerLane, budgetBytes / 4 / LIMITS.lanesMax);
 
+/** To run a longer one again would cost more than to put its thread to sleep and wake it. */
+const DROP_WITHIN_MS = 0.1;
 const SWEEP_MS = 2;
 const MEMORY_CHECK_MS = 20;
 /** How long lanes have to give up what they keep before an execution is stopped, and how soon they are asked again. */
@@ -78,7 +83,14 @@ const FULL: Record<FullLine, string> = {
 };
 const EMPTY = new Uint8Array(0);
 
-type Admitted<C> = { execution: Execution<C>; admittedAt: number; event: Uint8Array | null };
+type Admitted<C> = {
+  execution: Execution<C>;
+  admittedAt: number;
+  event: Uint8Array | null;
+  /** When its last dropped run began, and what such runs and their reads took, in ms. */
+  firstAt: number;
+  firstMs: number;
+};
 
 /**
  * Runs executions: takes a cell, lets a lane run it, reads the outcome, releases the cell. Plugin code runs in no other
@@ -89,6 +101,9 @@ export class Executor<C> implements SlotUser {
   readonly #views: SharedViews;
   readonly #queues: RunQueues;
   readonly #pool: LanePool;
+  readonly #port: HostCallPort;
+  /** Cells whose first read is done. */
+  readonly #reading = new Set<number>();
   readonly #nested = new NestedCalls();
   readonly #admitted: Array<Admitted<C> | undefined> = new Array(CELL_COUNT).fill(undefined);
   #sweep: NodeJS.Timeout | null = null;
@@ -117,6 +132,7 @@ export class Executor<C> implements SlotUser {
       lanes: options.lanes,
       recycle: options.recycle,
       warmBytesMax: warmBytesMax(options.memory.share),
+      dropWithinMs: options.dropWithinMs ?? DROP_WITHIN_MS,
       laneFile: prepareLaneSource(options.cacheDirectory, 'run-plugin'),
       noteFile: options.noteFile,
       onThreadError: error => options.onError(error, 'lane'),
@@ -131,6 +147,7 @@ export class Executor<C> implements SlotUser {
       },
     });
     port.attach(this.#pool);
+    this.#port = port;
   }
 
   start(): void {
@@ -179,7 +196,10 @@ export class Executor<C> implements SlotUser {
     if (typeof cell !== 'number') return this.#refuseFull(execution, cell, now);
     this.#options.useModule(execution.moduleId);
     const event = writeInput(this.#views, cell, execution);
-    this.#admitted[cell] = { execution, admittedAt: now, event };
+    this.#admitted[cell] = { execution, admittedAt: now, event, firstAt: 0, firstMs: 0 };
+    // One alone is faster when its lane waits for the answer.
+    const isPlain = !isNested && event === null && execution.isRecorded !== true;
+    offerFirstReads(this.#views, cell, isPlain && this.#queues.inFlight > 1);
     if (isNested) this.#nested.add(cell, { callers, to: pluginId, caller });
     this.#pool.drainSoon();
     this.#queues.push(cell);
@@ -216,16 +236,57 @@ export class Executor<C> implements SlotUser {
 
   /** Called when a lane has finished an execution: reads the outcome, answers the caller, frees the cell. */
   #completed(cell: number, lane: number): void {
-    const { admittedAt, execution } = this.#of(cell);
+    const admitted = this.#of(cell);
     const answered = this.#answered[cell] === 1;
+    if (isAsked(this.#views, cell)) {
+      if (answered) this.#free(cell, runMsOf(this.#views, cell));
+      else this.#readFirst(cell, admitted);
+      return;
+    }
+    const { admittedAt, execution, firstMs } = admitted;
     const sinceAdmittedMs = performance.now() - admittedAt;
     const receive = (): LargeOutput | undefined => this.#pool.receive(lane) as LargeOutput | undefined;
     const outcome = readOutcome(this.#views, cell, sinceAdmittedMs, receive);
+    const heldSlotMs = outcome.runMs;
+    outcome.runMs += firstMs;
+    outcome.queueWaitMs = Math.max(0, outcome.queueWaitMs - firstMs);
     if (!answered) this.#queues.noteInTime(cell);
     try {
       if (!answered) this.#answer(execution, outcome);
     } finally {
-      this.#free(cell, outcome.runMs);
+      this.#free(cell, heldSlotMs);
+    }
+  }
+
+  /** Does the first read of an execution, and queues it again. */
+  #readFirst(cell: number, admitted: Admitted<C>): void {
+    admitted.firstAt = performance.now() - runMsOf(this.#views, cell);
+    const { operation, text } = readQuestion(this.#views, cell);
+    this.#reading.add(cell);
+    if (this.#queues.beginReading(cell)) this.#pool.wakeFor(this.#queues.inFlight);
+    this.#port.readFirst(cell, operation, text, result => {
+      // It has been answered at its deadline, and the cell may hold another one.
+      if (this.#admitted[cell] !== admitted) return;
+      this.#reading.delete(cell);
+      admitted.firstMs += performance.now() - admitted.firstAt;
+      writeFirstAnswer(this.#views, cell, result);
+      this.#pool.drainSoon();
+      this.#queues.endReading(cell);
+      this.#pool.wakeFor(this.#queues.inFlight);
+    });
+  }
+
+  /** Answers the executions whose first read was not done before their deadline. */
+  #endLateReads(now: number): void {
+    for (const cell of this.#reading) {
+      const { admittedAt, execution, firstAt, firstMs } = this.#of(cell);
+      if (execution.deadline > now) continue;
+      this.#reading.delete(cell);
+      const ran = firstMs + now - firstAt;
+      const wait = now - admittedAt - ran;
+      if (wait <= ran) this.#queues.noteLate(cell, now);
+      this.#free(cell, 0);
+      this.#answer(execution, { ...lateOutcome(wait, ran, 0), retryAfterSeconds: this.#retryAfter(execution, now) });
     }
   }
 
@@ -275,12 +336,14 @@ export class Executor<C> implements SlotUser {
     }
     const now = performance.now();
     this.#refuseLate(now);
+    this.#endLateReads(now);
     // Before the look at who has eaten: a lane that ends now may run another plugin next.
     this.#pool.drainAll();
     const eater = this.#findEater(now);
-    this.#pool.sweep((cell, ranMs, lane) => {
+    this.#pool.sweep((cell, lastMs, lane) => {
       const admitted = this.#admitted[cell];
       if (admitted === undefined || this.#answered[cell] === 1) return false;
+      const ranMs = lastMs + admitted.firstMs;
       const late = admitted.execution.deadline <= now;
       if (!late && lane !== eater) return false;
       this.#answered[cell] = 1;

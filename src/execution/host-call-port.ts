@@ -1,3 +1,5 @@
+import type { Buffer } from 'node:buffer';
+import { decode } from '../abi/call-area.ts';
 import type { LargeInput } from '../abi/cell-codec.ts';
 import { HOST_ERROR, HOST_FUNCTIONS, type HostFunction } from '../abi/host-functions.ts';
 import { type HostArgument, type HostResult, hostError } from '../abi/host-result.ts';
@@ -15,6 +17,8 @@ export type HostCallOptions = {
   /** Called after every answer that did not come at once. */
   answered(): void;
 };
+
+const NOT_UTF8 = hostError(HOST_ERROR.invalid, 'a text argument is not valid UTF-8');
 
 /** The main thread's end of the blocking channel (the lane's end: workers/host-channel). */
 export class HostCallPort {
@@ -53,13 +57,38 @@ export class HostCallPort {
       const row = HOST_FUNCTIONS[operation];
       if (row === undefined) throw new Error(`unknown operation ${operation}`);
       const args = area.readArguments(row, () => pool.receive(lane) as Uint8Array);
-      if (args === null) return answer(hostError(HOST_ERROR.invalid, 'a text argument is not valid UTF-8'));
+      if (args === null) return answer(NOT_UTF8);
       const result = this.#options.dispatch(row, args, pool.cellOf(lane));
       if (result instanceof Promise)
         result
           .then(answer)
           .catch(failed)
           .then(() => this.#options.answered());
+      else answer(result);
+    } catch (error) {
+      failed(error);
+    }
+  }
+
+  /**
+   * Does the first read of an execution, whose run was dropped for it.
+   *
+   * @param operation index of the function in HOST_FUNCTIONS
+   * @param text its one argument, in UTF-8
+   * @param answer called once, with an error where the read failed
+   */
+  readFirst(cell: number, operation: number, text: Buffer, answer: (result: HostResult) => void): void {
+    const row = HOST_FUNCTIONS[operation];
+    const failed = (error: unknown): void => {
+      this.#options.onError(error, row?.name ?? String(operation));
+      answer(hostError(HOST_ERROR.internal));
+    };
+    if (row === undefined) return failed(new Error(`unknown operation ${operation}`));
+    const argument = decode(text);
+    if (argument === null) return answer(NOT_UTF8);
+    try {
+      const result = this.#options.dispatch(row, [argument], cell);
+      if (result instanceof Promise) result.then(answer, failed).catch(error => this.#options.onError(error, row.name));
       else answer(result);
     } catch (error) {
       failed(error);

@@ -82,6 +82,7 @@ export class LanePool {
       clockOffsetMs: performance.now() - (seconds * 1000 + nanos / 1e6),
       recycle: this.#options.recycle,
       warmBytesMax: this.#options.warmBytesMax,
+      dropWithinMs: this.#options.dropWithinMs,
       // With one processor, spinning would keep the thread that must answer from running.
       spinMs: os.availableParallelism() > 1 ? SPIN_MS : 0,
       noteFile: this.#options.noteFile,

@@ -32,6 +32,7 @@ export type LanePoolOptions = {
   lanes: number;
   recycle: boolean;
   warmBytesMax: number;
+  dropWithinMs: number;
   laneFile: string;
   noteFile: string | null;
   events: LaneEvents;

@@ -292,6 +292,34 @@ export class PluginLine {
   }
 
   /**
+   * An execution leaves its slot while its first read is done.
+   *
+   * @returns which callers may get a slot because of it: `caller` means only its own
+   */
+  beginReading(caller: Caller): 'none' | 'caller' | 'any' {
+    caller.released--;
+    this.released--;
+    return this.#successors(caller);
+  }
+
+  /** It comes back, before all that wait. @returns whether it may enter the ring at once */
+  endReading(caller: Caller, cell: number): boolean {
+    if (this.queue >= 0 && this.#mayRelease(caller)) {
+      this.#release(caller);
+      return true;
+    }
+    caller.prepend([cell]);
+    this.#waiting.add(caller);
+    return false;
+  }
+
+  #successors(caller: Caller): 'none' | 'caller' | 'any' {
+    if (this.#waiting.isEmpty) return 'none';
+    if (this.released < this.#slots) return 'any';
+    return caller.waits ? 'caller' : 'none';
+  }
+
+  /**
    * Counts an execution as ended.
    *
    * @param wasReleased whether it had entered the ring
@@ -310,9 +338,8 @@ export class PluginLine {
       this.#callersInUse--;
       if (this.#last === caller) this.#last = null;
     }
-    if (this.#waiting.isEmpty) return 'none';
-    if (this.released < this.#slots || this.#share !== shareBefore) return 'any';
-    return caller.waits ? 'caller' : 'none';
+    if (this.#share !== shareBefore && !this.#waiting.isEmpty) return 'any';
+    return this.#successors(caller);
   }
 
   /**

@@ -147,6 +147,20 @@ export class RunQueues {
     if (line.isPartial) this.#noteLack(line);
   }
 
+  /** The run in a cell was dropped for its first read: it leaves its slot. @returns whether this gave the lanes work */
+  beginReading(cell: number): boolean {
+    const line = this.#lineOf(cell);
+    const caller = this.#callerOf(cell);
+    this.#released[cell] = 0;
+    return this.#goOn(line, caller, line.beginReading(caller));
+  }
+
+  /** The first read is done: the execution runs before those that wait. */
+  endReading(cell: number): void {
+    const line = this.#lineOf(cell);
+    if (line.endReading(this.#callerOf(cell), cell)) this.#append(line.queue, cell);
+  }
+
   /** Says so when executions wait although all slots this process has of the plugin are used. */
   #noteLack(line: PluginLine): void {
     if (line.queue < 0) return;

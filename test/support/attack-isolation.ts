@@ -37,7 +37,8 @@ function firstDifference(memory: Uint8Array, reference: Uint8Array): number {
 /**
  * Runs a plugin again and again on the code of a lane, with random numbers and clocks held still, so that every
  * execution of an event must leave the very memory that one on a new memory leaves. After each execution the whole memory
- * is filled with another byte, as a guest could, before it is given back; some end as after a trap.
+ * is filled with another byte, as a guest could, before it is given back; some end as after a trap, and some are
+ * dropped at their first host call before they run.
  *
  * @param inputs of the executions
  * @param next a whole number below its argument, by chance
@@ -54,7 +55,13 @@ export function attackIsolation(
   for (let k = 0; k < executions && attack.leaks.length < 5; k++) {
     const reference = references[next(references.length)];
     if (reference === undefined) throw new Error('there are no inputs');
-    const answer = lane.run(reference.input.event, reference.input.body);
+    const { body, event } = reference.input;
+    if (next(4) === 0) {
+      const isDropped = lane.drop(event, body);
+      lane.memory.fill(1 + next(255));
+      if (lane.release(isDropped)) attack.again++;
+    }
+    const answer = lane.run(event, body);
     if (answer !== reference.answer) attack.leaks.push(`execution ${k} answered ${answer.slice(0, 100)}`);
     const different = firstDifference(lane.memory, reference.memory);
     if (different >= 0) attack.leaks.push(`execution ${k} left another byte at ${different}`);

@@ -25,17 +25,25 @@ export type Lanes = {
  */
 export function startLanes(
   directory: string,
-  options: { lanes: number; dispatch?: Dispatch; memoryBudgetBytes?: number },
+  options: {
+    lanes: number;
+    dispatch?: Dispatch;
+    memoryBudgetBytes?: number;
+    timeoutMs?: number;
+    dropWithinMs?: number;
+  },
 ): Lanes {
   const modules = new Map<string, number>();
   const loaded = new Map<number, LoadedModule>();
+  const timeoutMs = options.timeoutMs ?? 60_000;
   const executor = new Executor<null>({
     lanes: options.lanes,
     recycle: true,
     memory: new MemoryBudget(options.memoryBudgetBytes ?? 0, 1),
     slots: EVERY_SLOT,
     processes: 1,
-    timeoutMs: 60_000,
+    timeoutMs,
+    ...(options.dropWithinMs === undefined ? {} : { dropWithinMs: options.dropWithinMs }),
     cacheDirectory: directory,
     noteFile: null,
     dispatch: (row, args, execution) => options.dispatch?.(row.name, args, execution.pluginId) ?? { code: -1 },
@@ -76,7 +84,7 @@ export function startLanes(
           entry: ENTRY.handle,
           event: '{}',
           body: body ?? null,
-          deadline: performance.now() + 60_000,
+          deadline: performance.now() + timeoutMs,
           context: null,
           callers,
           caller: pluginId,

@@ -45,6 +45,7 @@ export class OneLane {
   readonly #wasi;
   #answer = '';
   #drawn = 0;
+  #drops = false;
 
   constructor({ bytes, memoryPages, overwritten }: RewrittenModule, options: OneLaneOptions) {
     const control = new WebAssembly.Memory({ initial: 1, maximum: 1 });
@@ -56,7 +57,11 @@ export class OneLane {
         this.#answer = Buffer.from(body).toString();
         return null;
       },
-      call: () => -2,
+      call: () => {
+        if (!this.#drops) return -2;
+        this.#state.ended = 'asked';
+        return this.#state.first.drop();
+      },
     };
     const shared = {
       plugin_host: makeHostImports(this.#state, this.#guest, channel),
@@ -105,6 +110,14 @@ export class OneLane {
     } catch (error) {
       return `${error instanceof Error ? error.message : String(error)} ${state.failure ?? ''}`;
     }
+  }
+
+  /** Runs it up to its first host call, as a run that is dropped for it. @returns whether there was one */
+  drop(event: string, body = ''): boolean {
+    this.#drops = true;
+    this.run(event, body);
+    this.#drops = false;
+    return this.#state.ended === 'asked';
   }
 
   /** The whole memory, which may be larger than the guest knows. */
