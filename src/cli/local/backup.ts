@@ -165,15 +165,20 @@ export async function backup(
 ): Promise<{ text: string; manifest: BackupManifest }> {
   assertApart(directory, dataPath(config));
   assertNewPlace(directory, 'folder');
-  // With a name of its own: another command may make a backup meanwhile.
-  const partial = fs.mkdtempSync(`${path.resolve(directory)}.part-`);
-  const remove = (): void => fs.rmSync(partial, { recursive: true, force: true });
+  let partial = '';
+  // Repeated: a table that is being written may make its file meanwhile.
+  const remove = (): void => {
+    if (partial !== '') fs.rmSync(partial, { recursive: true, force: true, maxRetries: 5 });
+  };
   const interrupted = (signal: NodeJS.Signals): void => {
     remove();
     process.exit(128 + os.constants.signals[signal]);
   };
+  // Before there is a folder: a signal that came between would leave it.
   for (const signal of SIGNALS) process.once(signal, interrupted);
   try {
+    // With a name of its own: another command may make a backup meanwhile.
+    partial = fs.mkdtempSync(`${path.resolve(directory)}.part-`);
     fs.mkdirSync(path.join(partial, TABLES_FOLDER), { recursive: true, mode: 0o700 });
     const manifest = await withUnmigratedDatabase(config, progress, db =>
       write(config, db, partial, secretKeyOf(config)),
