@@ -129,7 +129,12 @@ const pending = new Map<'login' | 'password', Promise<string | null>>();
 /** Asks what is the same for all requests once. */
 function askOnce(question: Extract<Question, { kind: 'login' | 'password' }>): Promise<string | null> {
   const { kind } = question;
-  const asked = pending.get(kind) ?? ask(question).finally(() => pending.delete(kind));
+  const put = async (): Promise<string | null> => {
+    const answer = await ask(question).finally(() => pending.delete(kind));
+    if (kind === 'login') acts.declined = answer === null ? performance.now() : -1;
+    return answer;
+  };
+  const asked = pending.get(kind) ?? put();
   pending.set(kind, asked);
   return asked;
 }
@@ -145,16 +150,16 @@ async function resolved(problem: ApiProblem, request: Request, proof: string): P
   const asked = async (question: Question): Promise<void> => {
     const isShared = question.kind === 'login' || question.kind === 'password';
     if ((await (isShared ? askOnce(question) : ask(question))) !== null) return;
-    if (question.kind === 'login') acts.declined = performance.now();
     problem.isDeclined = true;
     throw problem;
   };
   const isLogin = LOGINS.has(new URL(request.url).pathname);
   const needsLogin = problem.code === 'unauthorized' || problem.code === 'page_proof_required';
   if (needsLogin && !isLogin && credentials.isLoggedIn) {
+    // What is typed may be the end of the question: it is looked at after the last key.
+    if (request.method === 'GET') await untilTyped();
     problem.isDeclined = isDeclinedRead(request);
     if (problem.isDeclined) throw problem;
-    if (request.method === 'GET') await untilTyped();
   }
   if (needsLogin && !isLogin && credentials.isLoggedIn)
     return proof === credentials.proof ? await asked({ kind: 'login' }).then(() => request) : request;

@@ -267,8 +267,23 @@ t.test('a session that ends is begun again over the page, and what was typed is 
   await open('/admin/');
   await page.getByRole('heading', { name: 'Overview' }).first().waitFor();
   await page.waitForResponse(r => r.status() === 200 && r.url().includes('/api/admin/'));
+  const [held, late] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  await page.route('**/api/admin/hosts', async route => {
+    const response = await route.fetch();
+    if (response.status() === 401) {
+      held.resolve();
+      await late.promise;
+    }
+    await route.fulfill({ response });
+  });
   await context.clearCookies();
   await dialog.getByText('Your session has ended').waitFor();
+  // Also what is refused while one types in the question that one then declines.
+  await held.promise;
+  const refused = page.waitForResponse(r => r.status() === 401 && r.url().endsWith('/hosts'));
+  await dialog.getByLabel('Email').press('a');
+  late.resolve();
+  await refused;
   await page.keyboard.press('Escape');
   await dialog.waitFor({ state: 'detached' });
   for (let k = 0; k < 3; k++) await page.waitForResponse(r => r.status() === 401);
