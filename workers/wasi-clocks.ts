@@ -19,7 +19,11 @@ export function clockNs(clock: Clock): bigint {
 export function makeClocks(state: ExecutionState, guest: GuestMemory) {
   const drawnTime = (clock: Clock): bigint => {
     const now = clockNs(clock);
-    if (state.initializing) return now;
+    if (state.initializing) {
+      // Another run would have another start.
+      state.first.end();
+      return now;
+    }
     if (state.replayed !== null) return state.replayed.clock(clock, now);
     const then = state.first.time();
     if (then !== undefined) return then;

@@ -87,7 +87,11 @@ function makeProcess(state: ExecutionState, guest: GuestMemory) {
       if (!state.initializing && (state.replayed?.random(range) === true || state.first.random(range)))
         return ERRNO.success;
       for (let o = 0; o < range.length; o += RANDOM_CHUNK) crypto.getRandomValues(range.subarray(o, o + RANDOM_CHUNK));
-      if (state.initializing) return ERRNO.success;
+      if (state.initializing) {
+        // Another run would have another start.
+        state.first.end();
+        return ERRNO.success;
+      }
       state.drawing?.random(range);
       state.first.noteRandom(range);
       return ERRNO.success;

@@ -249,3 +249,42 @@ t.test('a plugin that catches the end of a run that is dropped, and goes on for 
   for (const { kind } of await endless) t.ok(kind === 'deadline' || kind === 'ok', kind);
   await until(() => lanes.executor.inFlight === 0);
 });
+
+t.test('an execution whose start draws random bytes or a time waits for its reads, which are done once', async t => {
+  const start = (name: string, draw: string): [string, Uint8Array] => [
+    name,
+    watPlugin({
+      id: name,
+      imports: ['respond', 'kv_get'],
+      moreImports: `(import "wasi_snapshot_preview1" "random_get" (func $random (param i32 i32) (result i32)))
+        (import "wasi_snapshot_preview1" "clock_time_get" (func $clock (param i32 i64 i32) (result i32)))`,
+      memory: '1',
+      requirements: [{ kind: 'kv' }],
+      // Letters of the alphabet behind the name of the key.
+      body: `(data (i32.const 100) "key-")
+        (func (export "_initialize") (local $k i32)
+          ${draw}
+          (loop $l
+            (i32.store8 (i32.add (i32.const 104) (local.get $k))
+              (i32.add (i32.const 97) (i32.and (i32.load8_u (i32.add (i32.const 104) (local.get $k))) (i32.const 15))))
+            (br_if $l (i32.lt_u (local.tee $k (i32.add (local.get $k) (i32.const 1))) (i32.const 8)))))`,
+      handle: `(drop (call $kv_get (i32.const 100) (i32.const 12)))
+        (drop (call $respond (i32.const 200) (i32.const 0) (i32.const 0) (i32.const 100) (i32.const 12)))
+        (i32.const 0)`,
+    }),
+  ];
+  const { calls, lanes } = await lanesFor(t, echo);
+  for (const [name, module] of [
+    start('draws', '(drop (call $random (i32.const 104) (i32.const 8)))'),
+    start('looks', '(drop (call $clock (i32.const 1) (i64.const 0) (i32.const 104)))'),
+  ]) {
+    await lanes.load(name, module);
+    calls.length = 0;
+    const outcomes = await Promise.all(Array.from({ length: 60 }, () => lanes.run(name, Buffer.alloc(0))));
+    t.same(
+      outcomes.map(o => Buffer.from(o.body).toString()).sort(),
+      calls.map(c => c.key).sort(),
+      `${name}: each has read the key that it answers`,
+    );
+  }
+});
