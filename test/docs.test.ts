@@ -110,7 +110,7 @@ t.test('the pages work as they stand there', async t => {
   t.ok(compared >= 11, `${compared} outputs were compared`);
   t.equal(await terminal.interrupt(), 0, 'Ctrl-C ends it well');
   t.match(onScreen(terminal.screen().slice(started.length)), patternOf(stopped));
-  t.ok(await gone(path.join(folder, 'data'), 5000), 'no process is left');
+  t.ok(await gone(path.join(folder, 'data')), 'no process is left');
 });
 
 t.test('the page of the plugin interface names each host function as the table has it', async t => {

@@ -110,7 +110,7 @@ t.test('a release serves with a database and a graph store of the machine', asyn
   t.equal(exe, path.join(fs.realpathSync(tree), 'bin/node'), 'it runs on the Node of the release');
   run.child.kill('SIGTERM');
   t.equal(await run.exited, 0, run.output());
-  t.ok(await gone(data, 5000));
+  t.ok(await gone(data));
 });
 
 t.test('the embedded stores run from where they are laid, with no file of the sources', async t => {

@@ -105,7 +105,7 @@ t.test('npm start: JSON lines, ready with its sample, alone on its directory, en
   run.child.kill('SIGTERM');
   signalDescendant(Number(supervisor), 'SIGTERM');
   await run.exited;
-  t.ok(await gone(directory, 15_000), `nothing is left running: ${processesOf(directory)}`);
+  t.ok(await gone(directory), `nothing is left running: ${processesOf(directory)}`);
   t.match(run.output(), /SIGTERM: stopping/);
   t.match(run.output(), /"why":"SIGTERM"[\s\S]*"stopped"\}\s*$/, 'ended in order');
   t.notMatch(run.output(), /stopping at once/);
@@ -121,7 +121,7 @@ t.test('npm start: JSON lines, ready with its sample, alone on its directory, en
   const lock = lockDataDirectory(directory, 'serve');
   t.equal(lock.state, 'held', 'a killed supervisor leaves no lock');
   if (lock.state === 'held') lock.release();
-  t.ok(await gone(directory, 15_000));
+  t.ok(await gone(directory));
 });
 
 t.test('a terminal gets a banner for people', t => {

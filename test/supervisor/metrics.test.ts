@@ -47,7 +47,7 @@ t.test('the metrics of all serving processes are served together on a port of th
   t.teardown(async () => {
     run.child.kill('SIGTERM');
     await run.exited;
-    if (!(await gone(directory, 5000))) throw new Error('a process is left');
+    if (!(await gone(directory))) throw new Error('a process is left');
   });
   await run.until(/is ready/);
   const base = `http://127.0.0.1:${port}`;

@@ -143,7 +143,7 @@ async function world(t: Test, processes: number, takeOver = '0s'): Promise<World
     self.disconnect();
     run.child.kill('SIGTERM');
     await run.exited;
-    if (!(await gone(directory, 5000))) throw new Error('a process is left');
+    if (!(await gone(directory))) throw new Error('a process is left');
   });
   await run.until(/is ready/);
   const self: World = {

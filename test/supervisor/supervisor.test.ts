@@ -54,7 +54,7 @@ t.test('the first start builds the sample, prints a curl line that works, and th
   first.child.kill('SIGINT');
   t.equal(await first.exited, 0);
   t.match(first.output(), /SIGINT: stopping[\s\S]*stopped/);
-  t.ok(await gone(directory, 3000), 'no child is left');
+  t.ok(await gone(directory), 'no child is left');
 
   const second = start(directory, { BOT_HTTP_PORT: port }, ['serve', '--sample']);
   t.teardown(() => second.child.kill('SIGKILL'));
@@ -72,7 +72,7 @@ t.test('the first start builds the sample, prints a curl line that works, and th
   // Killed outright: the serving process and PostgreSQL notice and end by themselves.
   second.child.kill('SIGKILL');
   t.ok(
-    await gone(directory, 10_000),
+    await gone(directory),
     `no child survives the supervisor: ${processesOf(directory).map(p => fs.readFileSync(`/proc/${p}/cmdline`, 'latin1'))}`,
   );
 });
@@ -215,7 +215,7 @@ t.test(
     await appoint('g');
     run.child.kill('SIGINT');
     t.equal(await run.exited, 0);
-    t.ok(await gone(directory, 3000), 'no child is left');
+    t.ok(await gone(directory), 'no child is left');
 
     run = start(directory, env);
     await run.until(/plugin host is ready/);
@@ -311,5 +311,5 @@ t.test('mistakes at start are one line that says what to do', async t => {
   await fails({ BOT_HTTP_HOST: '203.0.113.1', BOT_HTTP_PORT: '0' }, /is not an address of this machine.*BOT_HTTP_HOST/);
   await fails({ BOT_NONSENSE: '1' }, /unknown key "BOT_NONSENSE"/);
   await fails({}, /no command "nonsense"/, ['nonsense']);
-  t.ok(await gone(directory, 3000));
+  t.ok(await gone(directory));
 });

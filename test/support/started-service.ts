@@ -101,9 +101,12 @@ export function processesOf(directory: string): string[] {
     });
 }
 
+/** A supervisor that is killed outright is missed after a while. Generous: the machine may be busy. */
+const GONE_MS_MAX = 15_000;
+
 /** Whether all processes of a data directory end in time. */
-export async function gone(directory: string, ms: number): Promise<boolean> {
-  for (const end = Date.now() + ms; Date.now() < end; ) {
+export async function gone(directory: string): Promise<boolean> {
+  for (const end = Date.now() + GONE_MS_MAX; Date.now() < end; ) {
     if (processesOf(directory).length === 0) return true;
     await new Promise(r => setTimeout(r, 50));
   }
