@@ -1,10 +1,15 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import fs from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
 import { PluginHostError, pluginHost } from '../../sdk/client/client.ts';
 import { API_TYPES, apiTypes } from '../../sdk/client/generate.ts';
-import { keysOfFirstAdmin, type Ran, runCommand } from '../support/commands.ts';
+import { openDatabase } from '../../src/db/database.ts';
+import { BARE_ENV } from '../support/bare-env.ts';
+import { keysOfFirstAdmin, MAIN, type Ran, runCommand } from '../support/commands.ts';
 import { type Json, startTestService } from '../support/service.ts';
+import { until } from '../support/until.ts';
 import { watPlugin } from '../support/wat.ts';
 
 /** The client in sdk/client, and the commands that use it. */
@@ -215,4 +220,35 @@ t.test('an answer of something else than the host is an error with its status', 
 
 t.test('the types of the client are those of the document', async t => {
   t.ok(fs.readFileSync(API_TYPES, 'utf8') === apiTypes(), 'sdk/client/api.d.ts is old: run npm run client');
+});
+
+t.test('logs --follow shows each execution once, however many there are and also those seen late', async t => {
+  const db = openDatabase(s.databaseUrl, 2, () => {});
+  t.teardown(() => db.close());
+  const record = (from: number, to: number) =>
+    db.query(
+      `INSERT INTO execution_records (id, request_id, plugin_id, version, trigger_name, principal, outcome, status,
+         started_at, queue_wait_ms, run_ms, host_calls, peak_pages, failure, log)
+       SELECT n, n, 'greeter', '2.0.0', 'greet', 'anonymous', 'trapped', 502, now(), 0, 1, 0, 1, 'unreachable', '[]'
+       FROM generate_series($1::int, $2::int) n`,
+      [from, to],
+    );
+  await record(2001, 2003);
+  const child = spawn(process.execPath, [MAIN, 'plugin', 'logs', 'greeter', '--follow', '--limit', '2'], {
+    env: { ...BARE_ENV, PLUGIN_HOST_URL: s.base, PLUGIN_HOST_TOKEN: token },
+  });
+  const closed = once(child, 'close');
+  let out = '';
+  child.stdout.on('data', (c: Buffer) => (out += c.toString()));
+  const shown = (): number[] => [...out.matchAll(/, execution (\d+)\n/g)].map(m => Number(m[1]));
+  await until(() => shown().length === 2);
+  const numbers = (from: number, to: number): number[] => Array.from({ length: to - from + 1 }, (_, k) => from + k);
+  await Promise.all([record(2004, 2540), record(2546, 2560)]);
+  await until(() => shown().length === 2 + 552);
+  // Of another host, which had the lower numbers and wrote them later.
+  await record(2541, 2545);
+  await until(() => shown().length === 2 + 557);
+  child.kill('SIGINT');
+  await closed;
+  t.same(shown(), [...numbers(2002, 2540), ...numbers(2546, 2560), ...numbers(2541, 2545)]);
 });

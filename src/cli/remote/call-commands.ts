@@ -69,7 +69,8 @@ export async function callPlugin(url: string, id: string, path: string, flags: C
 
 /** How often new executions are asked for. */
 const FOLLOW_MS = 1000;
-const PAGE = 100;
+const LIMIT_MAX = 100;
+const PAGE_MAX = 200;
 
 type Item = { id: number; started_at: string; trigger: string; outcome: string; status: number; run_ms: number };
 
@@ -98,23 +99,54 @@ export type LogFlags = RemoteFlags & { follow?: boolean; limit?: string };
  */
 export async function pluginLogs(r: Remote, id: string, flags: LogFlags, print: (text: string) => void): Promise<void> {
   const first = flags.limit === undefined ? 20 : Number(flags.limit);
-  if (!Number.isInteger(first) || first < 1 || first > PAGE)
-    throw new UsageError(`--limit must be a whole number from 1 to ${PAGE}, not "${flags.limit}"`);
+  if (!Number.isInteger(first) || first < 1 || first > LIMIT_MAX)
+    throw new UsageError(`--limit must be a whole number from 1 to ${LIMIT_MAX}, not "${flags.limit}"`);
   // An unknown plugin has no executions either.
   if (flags.follow === true) await ask(() => r.host.GET('/api/admin/plugins/{id}', { params: { path: { id } } }));
-  let last = 0;
-  for (let limit = first; ; limit = PAGE) {
-    const params = { path: { id }, query: { limit } };
-    const { items } = await ask(() => r.host.GET('/api/admin/plugins/{id}/executions', { params }));
-    for (const item of items.toReversed().filter(i => i.id > last)) {
-      last = item.id;
-      for (const line of await linesOf(r, id, item)) print(line);
-    }
-    if (flags.follow !== true) {
-      if (last > 0 || r.json) return;
-      await ask(() => r.host.GET('/api/admin/plugins/{id}', { params: { path: { id } } }));
-      return print(NO_EXECUTIONS);
-    }
+  const { items } = await ask(() =>
+    r.host.GET('/api/admin/plugins/{id}/executions', { params: { path: { id }, query: { limit: first } } }),
+  );
+  const show = async (some: readonly Item[]): Promise<void> => {
+    for (const item of some) for (const line of await linesOf(r, id, item)) print(line);
+  };
+  await show(items.toReversed());
+  if (flags.follow === true) return await follow(r, id, items, show);
+  if (items.length > 0 || r.json) return;
+  await ask(() => r.host.GET('/api/admin/plugins/{id}', { params: { path: { id } } }));
+  print(NO_EXECUTIONS);
+}
+
+/**
+ * Shows each execution that is recorded after those that are known, once. The newest page is looked at again each time: the
+ * numbers of other hosts may become visible later than those of the next ones.
+ */
+async function follow(
+  r: Remote,
+  id: string,
+  known: readonly Item[],
+  show: (some: readonly Item[]) => Promise<void>,
+): Promise<never> {
+  const read = (cursor?: string): Promise<{ items: Item[]; next_cursor: string | null }> => {
+    const query = { limit: PAGE_MAX, ...(cursor === undefined ? {} : { cursor }) };
+    return ask(() => r.host.GET('/api/admin/plugins/{id}/executions', { params: { path: { id }, query } }));
+  };
+  const lowest = (items: readonly Item[]): number => items.at(-1)?.id ?? 0;
+  let shown = new Set(known.map(i => i.id));
+  let last = known[0]?.id ?? 0;
+  let from = lowest(known);
+  for (;;) {
     await sleep(FOLLOW_MS);
+    let { items, next_cursor: next } = await read();
+    const newest = items;
+    while (next !== null && lowest(items) > last) {
+      const page = await read(next);
+      items = [...items, ...page.items];
+      next = page.next_cursor;
+    }
+    const found = items.filter(i => i.id > from && !shown.has(i.id));
+    await show(found.toReversed());
+    last = Math.max(last, found[0]?.id ?? 0);
+    from = Math.max(from, lowest(newest) - 1);
+    shown = new Set([...shown, ...found.map(i => i.id)].filter(n => n > from));
   }
 }
