@@ -47,11 +47,16 @@ export function scheduledJob(
   seconds: number,
   run: () => Promise<void>,
 ): JobQueue<object> {
+  let running: Promise<void> | null = null;
   return {
     name,
     ...(typeof when === 'string' ? { schedule: when } : when),
     seconds,
-    run,
+    // A run that takes too long goes on after it has failed: the next one waits for it instead of working next to it.
+    run: () =>
+      (running ??= run().finally(() => {
+        running = null;
+      })),
     // Such a job has no data.
     parse: () => ({}),
     gaveUp: () => Promise.resolve(),
@@ -61,6 +66,8 @@ export function scheduledJob(
     pollSeconds: 20,
   };
 }
+
+const KICKS_KEPT_SECONDS = 3600;
 
 /** A job that starts work in the background. A sweep finds work that is lost with its host. */
 export function kickJob<T extends object>(
@@ -78,6 +85,8 @@ export function kickJob<T extends object>(
     delaySecondsMax: 10,
     seconds: 60,
     together: 32,
+    // Many are queued, and their number is what makes looking for the next one slow.
+    keepSeconds: KICKS_KEPT_SECONDS,
   };
 }
 

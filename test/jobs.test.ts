@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { openDatabase } from '../src/db/database.ts';
-import { type JobQueue, Jobs } from '../src/jobs.ts';
+import { type JobQueue, Jobs, scheduledJob } from '../src/jobs.ts';
 import { makeDatabase } from './support/database.ts';
 
 const queue = (parts: Pick<JobQueue<object>, 'name' | 'run' | 'gaveUp'>): JobQueue<object> => ({
@@ -95,6 +95,31 @@ t.test(
     after.start([queue({ name: 'old', run, gaveUp })]);
     await isTold;
     t.same(told, [{ userId: 7 }]);
+  },
+);
+
+t.test(
+  'a run of a schedule that has taken too long is waited for, and the next one does not work next to it',
+  async t => {
+    let begun = 0;
+    let end = (): void => {};
+    const job = scheduledJob('slow', '* * * * *', 60, () => {
+      begun++;
+      return new Promise(resolve => {
+        end = resolve;
+      });
+    });
+    const { signal } = new AbortController();
+    const runs = [job.run({}, signal), job.run({}, signal)];
+    t.equal(begun, 1);
+    end();
+    await Promise.all(runs);
+    const failing = scheduledJob('fails', '* * * * *', 60, async () => {
+      begun++;
+      throw new Error('no');
+    });
+    for (let k = 0; k < 2; k++) await t.rejects(failing.run({}, signal), /no/);
+    t.equal(begun, 3, 'after its end the next one works');
   },
 );
 

@@ -10,6 +10,7 @@ import { makeDatabase, makeEmptyDatabase } from '../support/database.ts';
 const RELEASED: ReadonlyArray<readonly [name: string, sha256: string]> = [
   ['001_schema.sql', '3d82ed754c4367218f76f4794a80522d2c99d4a1e2b0d6309895cad531158ee4'],
   ['002_recordings.sql', '451527a0aaa50ca011bc95d3db3dd60c844ccdc31d2bff50081b3892f10d792f'],
+  ['003_outbox_requeued.sql', 'fc03b1298ab8162523e5d65e3379b80931eec5dd704212cd3fd59839f6627bcc'],
 ];
 
 t.test('released migrations are unchanged, and new ones come after them', async t => {
