@@ -118,6 +118,9 @@ export async function beginImport(
   return begun.id;
 }
 
+/** The last pull is what the source is judged by, however old it is. */
+const NOT_LAST_PULL = "id <> coalesce((SELECT max(id) FROM university_imports WHERE kind = 'pull'), 0)";
+
 export async function endImport(db: Queryable, id: number, state: ImportState, problem: string | null): Promise<void> {
   await db.query('UPDATE university_imports SET state = $2, problem = $3, finished_at = now() WHERE id = $1', [
     id,
@@ -126,7 +129,7 @@ export async function endImport(db: Queryable, id: number, state: ImportState, p
   ]);
   await db.query(
     `DELETE FROM university_imports WHERE state <> 'running'
-       AND id <= (SELECT id FROM university_imports ORDER BY id DESC OFFSET $1 LIMIT 1)`,
+       AND id <= (SELECT id FROM university_imports ORDER BY id DESC OFFSET $1 LIMIT 1) AND ${NOT_LAST_PULL}`,
     [LIMITS.importsKept],
   );
 }
@@ -275,7 +278,7 @@ export async function removeOldImports(db: Queryable, ageMs: number): Promise<nu
     db,
     `DELETE FROM university_imports WHERE id IN
        (SELECT id FROM university_imports WHERE finished_at < now() - $1 * interval '1 ms'
-          AND id <> coalesce((SELECT max(id) FROM university_imports WHERE kind = 'pull'), 0) LIMIT $2)`,
+          AND ${NOT_LAST_PULL} LIMIT $2)`,
     [ageMs],
   );
 }

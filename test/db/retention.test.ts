@@ -1,12 +1,14 @@
 import t from 'tap';
 import { removeOldAudit } from '../../src/audit/audit-log.ts';
+import { LIMITS } from '../../src/base/limits.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { EMBEDDED_ROLE, grantServiceRole } from '../../src/db/service-role.ts';
 import { removeOldEvents } from '../../src/events/publish.ts';
 import { removeOldMessages } from '../../src/messaging/outgoing.ts';
+import { removeOldEntries } from '../../src/outbox/stream.ts';
 import { ExecutionRecords } from '../../src/records/execution-records.ts';
-import { removeOldImports } from '../../src/university/import-log.ts';
+import { beginImport, endImport, removeOldImports } from '../../src/university/import-log.ts';
 import { makeDatabase } from '../support/database.ts';
 
 /** How long what is over is kept (docs/operating.md "What is kept how long"). */
@@ -110,6 +112,41 @@ t.test('the log of imports goes after its time, and the last pull stays', async 
   );
   t.equal(await removeOldImports(db, 2 * DAY), 2);
   t.same(await numbers('SELECT id AS n FROM university_imports'), [3]);
+});
+
+t.test('of more imports than are kept the oldest go, and the last pull stays', async t => {
+  await db.query('DELETE FROM university_imports');
+  const pull = await beginImport(db, 'pull', 'schedule', []);
+  await endImport(db, pull, 'succeeded', null);
+  await db.query(
+    `INSERT INTO university_imports (kind, state, started_by, finished_at)
+     SELECT 'batch', 'succeeded', 'key', now() FROM generate_series(1, $1)`,
+    [LIMITS.importsKept],
+  );
+  const batch = await beginImport(db, 'batch', 'key', []);
+  await endImport(db, batch, 'succeeded', null);
+  const left = await numbers('SELECT id AS n FROM university_imports ORDER BY id');
+  t.equal(left.length, LIMITS.importsKept + 1);
+  t.same([left[0], left.at(-1)], [pull, batch]);
+});
+
+t.test('entries of the outbox that are long done go, and the table is not read once for each', async t => {
+  await owner.query(
+    `INSERT INTO authz_outbox (operation, payload, keys, processed_at)
+     SELECT 'TOUCH', '{}', '{}', now() - interval '9 days' FROM generate_series(1, 3000)`,
+  );
+  const scans = async (): Promise<number> => {
+    // Of this one connection, which otherwise writes down later what it has counted.
+    await owner.query('SELECT pg_stat_force_next_flush()');
+    const { rows } = await owner.query<{ n: number }>(
+      "SELECT seq_scan::int AS n FROM pg_stat_user_tables WHERE relname = 'authz_outbox'",
+    );
+    return rows[0]?.n ?? 0;
+  };
+  const before = await scans();
+  await removeOldEntries(owner);
+  t.same(await numbers('SELECT count(*)::int AS n FROM authz_outbox'), [0]);
+  t.ok((await scans()) - before < 100, 'what a removed entry was requeued as is found by an index');
 });
 
 t.test('the audit log keeps 90 days whatever it is asked for, and only its function removes', async t => {
