@@ -2,6 +2,7 @@ import t from 'tap';
 import { appendAudit, eraseAuditOf, findBrokenSeals, listAudit, sealAudit } from '../../src/audit/audit-log.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { makeDatabase } from '../support/database.ts';
+import { startWithRoot } from '../support/root-admin.ts';
 import { startTestService, TOKEN } from '../support/service.ts';
 import { okPlugin, watPlugin } from '../support/wat.ts';
 
@@ -355,4 +356,24 @@ t.test('a person is erased from the log, and the chain still verifies what stays
   t.ok((await eraseAuditOf(service, 8, null)) > 0, 'the other part of the same entries');
   t.equal((await owner.query(salted)).rowCount, 0);
   t.same(await findBrokenSeals(service), []);
+});
+
+t.test('a table is cut off when its reader may not read on', async t => {
+  const w = await startWithRoot(t);
+  await w.db.query(
+    `INSERT INTO audit_log (actor_kind, actor_name, action, object_type, object_id, after, request_id, address)
+     SELECT 'admin', 'x', 'plugin.install', 'plugin', 'p' || i, jsonb_build_object('text', repeat('secret ', 100)), '', ''
+     FROM generate_series(1, 60000) i`,
+  );
+  const made = await w.call(w.root, 'POST', '/keys', { name: 'auditor', scopes: ['read'], expires_at: null });
+  const headers = { authorization: `Bearer ${made.json.key}` };
+  const answer = await fetch(`${w.s.base}/api/admin/audit.csv`, { headers });
+  const reader = answer.body!.getReader();
+  await reader.read();
+  t.equal((await w.call(w.root, 'DELETE', `/keys/${made.json.id}`)).status, 204);
+  let bytes = 0;
+  await t.rejects(async () => {
+    for (let r = await reader.read(); !r.done; r = await reader.read()) bytes += r.value.length;
+  }, 'the client sees that it is not whole');
+  t.ok(bytes < 40_000_000, `${bytes} bytes came afterwards`);
 });

@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import { ServiceError } from '../../base/errors.ts';
 import type { EndlessStream } from '../../http/message.ts';
 import type { RawReply } from './contract.ts';
 
@@ -27,10 +28,13 @@ const line = (cells: readonly Cell[]): string => `${cells.map(cellText).join(','
 async function* chunksOf<Row>(
   columns: CsvColumns<Row>,
   load: (last: Row | undefined, limit: number) => Promise<readonly Row[]>,
+  isStillAllowed: () => Promise<boolean>,
 ): AsyncGenerator<Buffer> {
   // The mark tells spreadsheets that the text is UTF-8.
   yield Buffer.from(`\uFEFF${line(columns.map(([name]) => name))}`);
   for (let last: Row | undefined; ; ) {
+    if (last !== undefined && !(await isStillAllowed()))
+      throw new ServiceError('unauthorized', 'the caller may not read on');
     const rows = await load(last, PAGE);
     last = rows.at(-1);
     if (rows.length > 0) yield Buffer.from(rows.map(row => line(columns.map(([, value]) => value(row)))).join(''));
@@ -43,11 +47,13 @@ async function* chunksOf<Row>(
  *
  * @param name of the file, for browsers, without its ending; a day is added
  * @param load at most `limit` rows behind `last`, or the first ones
+ * @param isStillAllowed asked before each further page; the answer is cut off when it says no
  */
 export function csvReply<Row>(
   name: string,
   columns: CsvColumns<Row>,
   load: (last: Row | undefined, limit: number) => Promise<readonly Row[]>,
+  isStillAllowed: () => Promise<boolean>,
 ): { status: 200; headers: Array<[string, string]>; body: EndlessStream } {
   const day = new Date().toISOString().slice(0, 10);
   return {
@@ -57,6 +63,9 @@ export function csvReply<Row>(
       ['Content-Disposition', `attachment; filename="${name}-${day}.csv"`],
       ['Cache-Control', 'no-store'],
     ],
-    body: { endless: true, open: () => Promise.resolve(Readable.from(chunksOf(columns, load), { highWaterMark: 1 })) },
+    body: {
+      endless: true,
+      open: () => Promise.resolve(Readable.from(chunksOf(columns, load, isStillAllowed), { highWaterMark: 1 })),
+    },
   };
 }

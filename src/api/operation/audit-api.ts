@@ -138,13 +138,14 @@ const COLUMNS: CsvColumns<AuditEntry> = [
   ['address', e => e.actor.address],
 ];
 
-const table: Handle<typeof audit.table, AuditApiParts> = ({ db }, { caller, query }) => {
+const table: Handle<typeof audit.table, AuditApiParts> = ({ db }, { caller, isStillAllowed, query }) => {
   assertMayFilter(caller, query);
   const shown = shownTo(caller);
-  return csvReply('audit', COLUMNS, async (last, limit) => {
+  const load = async (last: AuditEntry | undefined, limit: number) => {
     const before = last?.id ?? Number.MAX_SAFE_INTEGER;
     return (await listAudit(db, { ...filterOf(query), before, limit })).map(shown);
-  });
+  };
+  return csvReply('audit', COLUMNS, load, isStillAllowed);
 };
 
 const get: Handle<typeof audit.get, AuditApiParts> = async ({ db }, { caller, params }) => {

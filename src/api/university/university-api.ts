@@ -251,13 +251,15 @@ const LOG_COLUMNS: CsvColumns<LogLine> = [
   ['type_problem', l => l.type?.problem],
 ];
 
-const table: Handle<typeof universityImports.table, UniversityApiParts> = ({ db }, { query }) =>
-  csvReply('imports', LOG_COLUMNS, async (last, limit) => {
+const table: Handle<typeof universityImports.table, UniversityApiParts> = ({ db }, { isStillAllowed, query }) => {
+  const load = async (last: LogLine | undefined, limit: number) => {
     const runs = await listImports(db, last?.run.id ?? Number.MAX_SAFE_INTEGER, limit, query.kind);
     return runs.flatMap((run): LogLine[] =>
       run.types.length === 0 ? [{ run, type: null }] : run.types.map(type => ({ run, type })),
     );
-  });
+  };
+  return csvReply('imports', LOG_COLUMNS, load, isStillAllowed);
+};
 
 const get: Handle<typeof universityImports.get, UniversityApiParts> = async ({ db }, { params }) => ({
   status: 200,
@@ -287,11 +289,13 @@ const ERROR_COLUMNS: CsvColumns<KeptError> = [
   ['message', e => e.message],
 ];
 
-const errorsTable: Handle<typeof universityImports.errorsTable, UniversityApiParts> = async ({ db }, { params }) => {
+const errorsTable: Handle<typeof universityImports.errorsTable, UniversityApiParts> = async (
+  { db },
+  { isStillAllowed, params },
+) => {
   const run = await loadRun(db, params.id);
-  return csvReply(`import-${run.id}-errors`, ERROR_COLUMNS, (last, limit) =>
-    listImportErrors(db, run.id, last?.id ?? 0, limit),
-  );
+  const load = (last: KeptError | undefined, limit: number) => listImportErrors(db, run.id, last?.id ?? 0, limit);
+  return csvReply(`import-${run.id}-errors`, ERROR_COLUMNS, load, isStillAllowed);
 };
 
 const ending: Handle<typeof universityImports.ending, UniversityApiParts> = async ({ db }, { params, query }) => {
