@@ -96,7 +96,7 @@ export interface paths {
   '/api/admin/attention': {
     get: {
       parameters: {};
-      responses: Refused<400 | 401 | 403 | 500 | 503> & {
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': components['schemas']['Attention'][];
@@ -1774,7 +1774,7 @@ export interface paths {
   '/api/admin/hosts': {
     get: {
       parameters: {};
-      responses: Refused<400 | 401 | 403 | 500 | 503> & {
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': components['schemas']['Host'][];
@@ -1851,7 +1851,7 @@ export interface paths {
   '/api/admin/jobs': {
     get: {
       parameters: {};
-      responses: Refused<400 | 401 | 403 | 500 | 503> & {
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': components['schemas']['JobQueue'][];
@@ -1958,7 +1958,7 @@ export interface paths {
   '/api/messengers/accounts': {
     get: {
       parameters: {};
-      responses: Refused<400 | 401 | 403 | 500 | 503> & {
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': ({
@@ -3305,7 +3305,7 @@ export interface paths {
   '/api/admin/suspensions': {
     get: {
       parameters: {};
-      responses: Refused<400 | 401 | 403 | 500 | 503> & {
+      responses: Refused<400 | 401 | 403 | 422 | 500 | 503> & {
         200: { headers: Record<string, unknown>; content: {
           'application/json': {
             'items': ({

@@ -34,6 +34,14 @@ t.test('every row of the API has a contract, but our own pages, what authors fet
   t.ok(s.service.routes.length - without.length > 110);
 });
 
+t.test('a list says which parameters it has, so that others are refused', async t => {
+  for (const { contract, name } of contracts) {
+    const whole = contract.replies[200];
+    if (contract.method === 'GET' && whole instanceof z.ZodObject && 'items' in whole.shape)
+      t.not(contract.query, undefined, name);
+  }
+});
+
 t.test('every endpoint of the document is served', async t => {
   const served = new Set(s.service.routes.map(rowOf));
   for (const { contract, name } of contracts) t.ok(served.has(rowOf(contract)), `${name} is served`);

@@ -111,3 +111,8 @@ t.test('what waits for an administrator is one answer, the worst first', async t
   await s.admin('POST', '/university/persons', [{ external_id: 'a', first_name: 'Ada', last_name: 'L' }]);
   t.notMatch(JSON.stringify(await waits()), 'import_failed', 'a good list of the type ends it');
 });
+
+t.test('a parameter that is not known is refused, also where there are none', async t => {
+  for (const path of ['/jobs?name=outbox_deliver', '/attention?limit=1', '/hosts?x=1'])
+    t.match((await host.admin('GET', path)).json, { status: 422, detail: /is not a parameter here; known are none/ });
+});

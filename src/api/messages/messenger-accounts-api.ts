@@ -69,6 +69,7 @@ export const messengerAccounts = resource('Messenger accounts', 'Accounts of mes
     path: '/api/messengers/accounts',
     ...OF_USERS,
     summary: 'List the accounts a user has linked',
+    query: noParameters,
     replies: {
       200: z.object({
         items: z.array(account),

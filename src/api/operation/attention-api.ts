@@ -3,6 +3,7 @@ import { ENTITIES, type EntityType } from '../../university/entities.ts';
 import { resource } from '../contract/contract.ts';
 import { type Handle, serve } from '../contract/endpoint.ts';
 import { time } from '../contract/fields.ts';
+import { noParameters } from '../contract/query.ts';
 import type { Route } from '../contract/route.ts';
 
 const KINDS = [
@@ -57,6 +58,7 @@ export const attention = resource('Attention', 'What waits for an administrator.
     summary: 'List what needs attention, the worst first',
     description:
       'Failed messages are those of the last day, and uncertain ones may have arrived; undelivered events are those that wait for a replay.',
+    query: noParameters,
     replies: {
       200: z.object({
         items: z.array(

@@ -8,6 +8,7 @@ import { resource } from '../contract/contract.ts';
 import { type Handle, serve } from '../contract/endpoint.ts';
 import { time } from '../contract/fields.ts';
 import { idParam } from '../contract/params.ts';
+import { noParameters } from '../contract/query.ts';
 import { replyWriter } from '../contract/reply-writer.ts';
 import type { Route } from '../contract/route.ts';
 
@@ -58,6 +59,7 @@ export const hosts = resource('Hosts', 'The hosts of this service, and what each
     key: ['read', 'operate'],
     summary: 'List the hosts with their processes, load and duties',
     description: 'A host that ended without a word is listed as silent for a day.',
+    query: noParameters,
     replies: { 200: z.object({ items: z.array(host) }) },
   },
   forget: {

@@ -4,6 +4,7 @@ import { listQueues } from '../../db/job-tables.ts';
 import { resource } from '../contract/contract.ts';
 import { type Handle, serve } from '../contract/endpoint.ts';
 import { time } from '../contract/fields.ts';
+import { noParameters } from '../contract/query.ts';
 import type { Route } from '../contract/route.ts';
 
 export type JobsApiParts = { db: Database };
@@ -31,6 +32,7 @@ export const jobs = resource('Jobs', 'Queues of background work, shared by all h
     guard: 'admin',
     key: ['read', 'operate'],
     summary: 'List the queues with what waits, runs and failed',
+    query: noParameters,
     replies: { 200: z.object({ items: z.array(queue) }) },
   },
 });

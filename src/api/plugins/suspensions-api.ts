@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Quarantine } from '../../records/quarantine.ts';
 import { resource } from '../contract/contract.ts';
 import { type Handle, serve } from '../contract/endpoint.ts';
+import { noParameters } from '../contract/query.ts';
 import type { Route } from '../contract/route.ts';
 import { suspension, suspensionJson } from './plugin-json.ts';
 
@@ -16,6 +17,7 @@ export const suspensions = resource('Suspensions', 'Plugins and triggers that ar
     key: ['read', 'operate'],
     summary: 'List what is suspended, of all plugins',
     description: 'Suspensions for one caller are those of this host, the latest of them.',
+    query: noParameters,
     replies: { 200: z.object({ items: z.array(suspension.extend({ plugin_id: z.string() })) }) },
   },
 });
