@@ -174,14 +174,18 @@ async function takeOver(
   }
   // Whatever interrupts what follows, the list is fetched again.
   await forgetBookmark(db, entity.type, false);
-  // Those who have gone first: what they had may pass to others.
   let deactivated = 0;
   // An element without an id may be any of those that seem to be missing.
   const gone = list.nameless > 0 ? [] : missing;
-  for (let k = 0; k < gone.length; k += LIMITS.universityChunk) {
-    signal.throwIfAborted();
-    deactivated += await deactivate(parts, entity, gone.slice(k, k + LIMITS.universityChunk));
-  }
+  const endGone = async (): Promise<void> => {
+    for (let k = 0; k < gone.length; k += LIMITS.universityChunk) {
+      signal.throwIfAborted();
+      deactivated += await deactivate(parts, entity, gone.slice(k, k + LIMITS.universityChunk));
+    }
+  };
+  // People first: the account of one may pass to another. A record of another type may come back under a new id, and
+  // whom it is about must not be without it meanwhile.
+  if (entity.type === 'person') await endGone();
   const note = { type: entity.type, importId, of: list.count };
   const counts = await importRecords(
     parts,
@@ -200,6 +204,7 @@ async function takeOver(
     },
   );
   signal.throwIfAborted();
+  if (entity.type !== 'person') await endGone();
   if (counts.failed === 0 && list.bookmark !== null) await keepBookmark(db, entity.type, list.bookmark, writes);
   const state = list.count === 0 ? 'succeeded' : stateOf(counts);
   return { state, counts: { ...counts, deactivated } };

@@ -52,6 +52,23 @@ t.test('a pull imports all types in order; a second one changes nothing and queu
   t.same((await db.query('SELECT max(changed_at) AS at FROM persons')).rows, state);
 });
 
+t.test('students whose positions come back under other ids are in their groups meanwhile', async t => {
+  const university = makeUniversity(SMALL);
+  const { count, pull } = await world(t, university);
+  await pull();
+  const students = await count("user_roles WHERE role = 'student'");
+  const queued = await count('authz_outbox');
+  for (const [k, record] of university['student-positions'].entries()) if (k < 40) record.external_id = `again-${k}`;
+  t.match(typesOf(await pull()).get('student_position'), { state: 'succeeded', created: 40, deactivated: 40 });
+  t.equal(await count("user_roles WHERE role = 'student'"), students);
+  t.ok((await count('authz_outbox')) > queued);
+  const lost = await count(
+    `authz_outbox d WHERE id > ${queued} AND operation LIKE 'DELETE%' AND NOT EXISTS (SELECT FROM authz_outbox e
+       WHERE e.operation = 'TOUCH' AND e.created_at = d.created_at AND e.keys && d.keys)`,
+  );
+  t.equal(lost, 0, 'what is taken from one is given again in the same transaction');
+});
+
 t.test('an unchanged list is not fetched again, unless a batch wrote to its type meanwhile', async t => {
   const { pull, s, source } = await world(t);
   await pull();
