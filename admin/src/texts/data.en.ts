@@ -181,6 +181,8 @@ export const dataTexts = {
     },
     columnsFurther_one: 'No field has this name. It is kept as metadata of the record:',
     columnsFurther_other: 'No fields have these names. They are kept as metadata of the record:',
+    columnsEmptied_one: 'Not in the file. Records that are there already lose what they have in this field:',
+    columnsEmptied_other: 'Not in the file. Records that are there already lose what they have in these fields:',
     columnsMissing_one: 'A field that every record needs is not in the file:',
     columnsMissing_other: 'Fields that every record needs are not in the file:',
     count: {

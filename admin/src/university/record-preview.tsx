@@ -1,4 +1,4 @@
-import { Alert, Code, Stack, Table, Text } from '@mantine/core';
+import { Alert, Code, Group, Stack, Table, Text } from '@mantine/core';
 import { IconAlertTriangle, IconInfoCircle } from '@tabler/icons-react';
 import { useTranslation } from 'react-i18next';
 import type { Given } from './choose-records.tsx';
@@ -15,6 +15,37 @@ function textOf(record: unknown, column: string, isFirst: boolean): string {
   return shown(Object.entries(record).find(([name]) => name === column)?.[1]);
 }
 
+/** Fields of every type that say something about a record, and nothing about what it stands for. */
+const ABOUT_RECORD: ReadonlySet<string> = new Set(['is_active', 'updated_at', 'metadata']);
+
+const isEmptied = (f: UniversityType['fields'][number], columns: readonly string[]): boolean =>
+  !f.required && !ABOUT_RECORD.has(f.name) && !columns.includes(f.name);
+
+/** Names of columns, and what they mean for the import; nothing where there are none. */
+function Columns({
+  color,
+  names,
+  title,
+}: {
+  color: 'red' | 'yellow' | 'blue';
+  names: readonly string[];
+  title: string;
+}) {
+  if (names.length === 0) return null;
+  const Icon = color === 'blue' ? IconInfoCircle : IconAlertTriangle;
+  return (
+    <Alert color={color} icon={<Icon aria-hidden />} title={title}>
+      <Group gap={6}>
+        {names.map(c => (
+          <Code key={c} style={{ overflowWrap: 'anywhere' }}>
+            {c}
+          </Code>
+        ))}
+      </Group>
+    </Alert>
+  );
+}
+
 /** The first records as they were read, and columns that are missing or that no field has. */
 export function RecordPreview({ given, type }: { given: Given; type: UniversityType }) {
   const { t } = useTranslation();
@@ -22,36 +53,15 @@ export function RecordPreview({ given, type }: { given: Given; type: UniversityT
   const known = new Set(type.fields.map(f => f.name));
   const missing = type.fields.filter(f => f.required && !columns.includes(f.name)).map(f => f.name);
   const further = columns.filter(c => !known.has(c));
+  // A record replaces the one that is stored as a whole.
+  const emptied = type.records === 0 ? [] : type.fields.filter(f => isEmptied(f, columns)).map(f => f.name);
   // Records have no name that is sure to be theirs alone: their place is it.
   const first = records.slice(0, ROWS_SHOWN).map((record, place) => ({ place, record }));
   return (
     <Stack gap="sm">
-      {missing.length > 0 && (
-        <Alert
-          color="red"
-          icon={<IconAlertTriangle aria-hidden />}
-          title={t('university.columnsMissing', { count: missing.length })}
-        >
-          {missing.map(c => (
-            <Code key={c} mr={6}>
-              {c}
-            </Code>
-          ))}
-        </Alert>
-      )}
-      {further.length > 0 && (
-        <Alert
-          color="blue"
-          icon={<IconInfoCircle aria-hidden />}
-          title={t('university.columnsFurther', { count: further.length })}
-        >
-          {further.map(c => (
-            <Code key={c} mr={6}>
-              {c}
-            </Code>
-          ))}
-        </Alert>
-      )}
+      <Columns color="red" title={t('university.columnsMissing', { count: missing.length })} names={missing} />
+      <Columns color="yellow" title={t('university.columnsEmptied', { count: emptied.length })} names={emptied} />
+      <Columns color="blue" title={t('university.columnsFurther', { count: further.length })} names={further} />
       <div>
         <Text size="sm" c="dimmed" mb={4}>
           {t('university.preview', { count: Math.min(ROWS_SHOWN, records.length) })}

@@ -85,6 +85,8 @@ t.test('what waits is mended from the overview: import, brake, outbox, drift, ev
     'external_id;last_name;first_name;locale\nn-1;Иванова;Анна;ru\nn-2;Петров;;ru\nn-3;Орлов;Лев;fr\n;Безид;А;ru\n';
   const file = { name: 'persons.csv', mimeType: 'text/csv', buffer: Buffer.from(csv) };
   await page.setInputFiles('input[type=file]', file);
+  const emptied = page.getByRole('alert').filter({ hasText: ru.university.columnsEmptied_many });
+  t.match(await emptied.locator('code').allTextContents(), ['middle_name', 'name_i18n', 'email']);
   await page.getByRole('button', { name: ru.university.check }).click();
   await page.getByRole('button', { name: /^Импортировать \d/ }).click();
   await page.getByRole('link', { name: ru.university.openImport }).waitFor();
