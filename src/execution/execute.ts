@@ -281,7 +281,6 @@ export class Executor<C> implements SlotUser {
     for (const cell of this.#reading) {
       const { admittedAt, execution, firstAt, firstMs } = this.#of(cell);
       if (execution.deadline > now) continue;
-      this.#reading.delete(cell);
       const ran = firstMs + now - firstAt;
       const wait = now - admittedAt - ran;
       if (wait <= ran) this.#queues.noteLate(cell, now);
@@ -302,6 +301,7 @@ export class Executor<C> implements SlotUser {
     const admitted = this.#admitted[cell];
     this.#admitted[cell] = undefined;
     this.#answered[cell] = 0;
+    this.#reading.delete(cell);
     this.#nested.remove(cell);
     // All lanes that could take the newly admitted work may be asleep.
     if (this.#queues.release(cell, ranMs)) this.#pool.wakeFor(this.#queues.inFlight);
@@ -375,8 +375,13 @@ export class Executor<C> implements SlotUser {
       late.push(this.#of(cell));
       this.#free(cell, 0);
     }
-    for (const { admittedAt, execution } of late) {
-      const outcome = withoutAnswer('no_slot', 'no slot was free before the deadline', now - admittedAt, 0);
+    for (const { admittedAt, execution, firstMs } of late) {
+      const wait = now - admittedAt - firstMs;
+      // Where its first reads took longer than it waited, it is no slot that was lacking.
+      const outcome =
+        wait > firstMs
+          ? withoutAnswer('no_slot', 'no slot was free before the deadline', wait, firstMs)
+          : lateOutcome(wait, firstMs, 0);
       this.#answer(execution, { ...outcome, retryAfterSeconds: this.#retryAfter(execution, now) });
     }
   }

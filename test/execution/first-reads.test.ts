@@ -240,6 +240,22 @@ t.test(
   },
 );
 
+t.test('an execution whose read took most of its time, and that no slot was free for then, lacked no slot', async t => {
+  const held: Call[] = [];
+  const { lanes } = await lanesFor(t, call => (call.key === 'slowA' ? void held.push(call) : echo(call)), 3000);
+  for (let k = 0; k < 30; k++) await together(lanes, 40, 'rwarm');
+  // Two, because one alone is not dropped.
+  const [, slow] = [lanes.run('reader', Buffer.from('rother_')), lanes.run('reader', Buffer.from('rslow_'))];
+  await until(() => held.length === 1);
+  const endless = together(lanes, 7, 'lx');
+  await sleep(2000);
+  for (const call of held) echo(call);
+  const outcome = await slow!;
+  t.match(outcome, { kind: 'deadline', failure: /had run for \d{4} ms: .*a host call that takes long/ });
+  t.ok(outcome.runMs >= outcome.queueWaitMs);
+  await endless;
+});
+
 t.test('a plugin that catches the end of a run that is dropped, and goes on for ever, is stopped', async t => {
   const { lanes } = await lanesFor(t, echo, 1500);
   for (let k = 0; k < 30; k++) await together(lanes, 40, 'rwarm');
