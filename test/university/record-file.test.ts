@@ -29,6 +29,17 @@ const faultOf = (text: string, columns = {}): object => {
   return {};
 };
 
+t.test('numbers keep their digits', t => {
+  const json = '[{"external_id":"a","inn":1546130668394913822,"credits":1.10,"rate":0.5}]';
+  t.equal(JSON.stringify(readRecords(json, FIELDS).records), json);
+  const csv = 'external_id,rate,channels\na,"1,10","[12345678901234567890]"\nb,007,\nc,0.5,\n';
+  t.equal(
+    JSON.stringify(readRecords(csv, FIELDS).records),
+    '[{"external_id":"a","rate":1.10,"channels":[12345678901234567890]},{"external_id":"b","rate":7},{"external_id":"c","rate":0.5}]',
+  );
+  t.end();
+});
+
 t.test('cells in quotes hold delimiters, quotes and line breaks; rows know their lines', async t => {
   const { delimiter, isCutOff, rows } = parseCsv('\uFEFFa;b\r\n"x;1";"say ""hi""\nthere"\r\n\r\n;\r\nlast;"');
   t.equal(delimiter, ';');

@@ -101,11 +101,24 @@ export function readRecords(text: string, fields: readonly Field[], columns: Col
   return file;
 }
 
+/** What browsers since 2025 know, and the types of the language do not yet (https://tc39.es/proposal-json-parse-with-source/). */
+const { rawJSON } = JSON as { rawJSON?: (text: string) => unknown };
+
+/** A number with all its digits, which a JavaScript number may not have; `JSON.stringify` writes it as it is given. */
+function numberOf(text: string): unknown {
+  const number = Number(text);
+  const isJson = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(text);
+  return rawJSON !== undefined && isJson && String(number) !== text ? rawJSON(text) : number;
+}
+
+const exactNumber = (_key: string, value: unknown, context?: { source?: string }): unknown =>
+  typeof value === 'number' && context?.source !== undefined ? numberOf(context.source) : value;
+
 /** A list, or an object with a list `items`, as sources answer. */
 function readJson(text: string): RecordFile {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = JSON.parse(text, exactNumber);
   } catch (error) {
     throw new FileProblem({ code: 'json', message: error instanceof Error ? error.message : String(error) });
   }
@@ -162,11 +175,11 @@ function cellValue(cell: string, kind: Field['kind'] | undefined): unknown {
   if (kind === 'boolean')
     return /^(true|yes|1|да)$/i.test(cell) ? true : /^(false|no|0|нет)$/i.test(cell) ? false : cell;
   if (kind === 'number' || kind === 'whole_number')
-    return /^-?\d+([.,]\d+)?$/.test(cell) ? Number(cell.replace(',', '.')) : cell;
+    return /^-?\d+([.,]\d+)?$/.test(cell) ? numberOf(cell.replace(',', '.')) : cell;
   if (kind === 'date') return cell.replace(/^(\d\d)\.(\d\d)\.(\d{4})$/, '$3-$2-$1');
   if (kind !== 'object' && kind !== 'list') return cell;
   try {
-    return JSON.parse(cell);
+    return JSON.parse(cell, exactNumber);
   } catch {
     return cell;
   }
