@@ -156,7 +156,7 @@ async function resolved(problem: ApiProblem, request: Request, proof: string): P
   const isLogin = LOGINS.has(new URL(request.url).pathname);
   const needsLogin = problem.code === 'unauthorized' || problem.code === 'page_proof_required';
   if (needsLogin && !isLogin && credentials.isLoggedIn) {
-    // What is typed may be the end of the question: it is looked at after the last key.
+    // What is typed may decline the login, so this is asked after the last key.
     if (request.method === 'GET') await untilTyped();
     problem.isDeclined = isDeclinedRead(request);
     if (problem.isDeclined) throw problem;
