@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { OperatorError, UsageError } from '../../base/errors.ts';
 import { jsonText } from '../print/json-text.ts';
+import { allOf, PAGE_MAX } from './find-named.ts';
 import { type Answer, ask, type Remote, type RemoteFlags } from './remote.ts';
 
 /** `plugin call`, `plugin logs`: what a plugin answers and what it writes, from a terminal. */
@@ -70,7 +71,6 @@ export async function callPlugin(url: string, id: string, path: string, flags: C
 /** How often new executions are asked for. */
 const FOLLOW_MS = 1000;
 const LIMIT_MAX = 100;
-const PAGE_MAX = 200;
 
 type Item = { id: number; started_at: string; trigger: string; outcome: string; status: number; run_ms: number };
 
@@ -126,27 +126,21 @@ async function follow(
   known: readonly Item[],
   show: (some: readonly Item[]) => Promise<void>,
 ): Promise<never> {
-  const read = (cursor?: string): Promise<{ items: Item[]; next_cursor: string | null }> => {
-    const query = { limit: PAGE_MAX, ...(cursor === undefined ? {} : { cursor }) };
-    return ask(() => r.host.GET('/api/admin/plugins/{id}/executions', { params: { path: { id }, query } }));
-  };
   const lowest = (items: readonly Item[]): number => items.at(-1)?.id ?? 0;
   let shown = new Set(known.map(i => i.id));
   let last = known[0]?.id ?? 0;
   let from = lowest(known);
   for (;;) {
     await sleep(FOLLOW_MS);
-    let { items, next_cursor: next } = await read();
-    const newest = items;
-    while (next !== null && lowest(items) > last) {
-      const page = await read(next);
-      items = [...items, ...page.items];
-      next = page.next_cursor;
-    }
+    const items = await allOf<Item>(
+      query => r.host.GET('/api/admin/plugins/{id}/executions', { params: { path: { id }, query } }),
+      {},
+      so => lowest(so) <= last,
+    );
     const found = items.filter(i => i.id > from && !shown.has(i.id));
     await show(found.toReversed());
     last = Math.max(last, found[0]?.id ?? 0);
-    from = Math.max(from, lowest(newest) - 1);
+    from = Math.max(from, lowest(items.slice(0, PAGE_MAX)) - 1);
     shown = new Set([...shown, ...found.map(i => i.id)].filter(n => n > from));
   }
 }

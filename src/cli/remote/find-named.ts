@@ -7,19 +7,25 @@ import { ask, type Options, type Remote } from './remote.ts';
 type Page<T> = { items: readonly T[]; next_cursor?: string | null };
 type PageQuery = { limit: number; cursor?: string };
 
-const PAGE_MAX = 200;
+export const PAGE_MAX = 200;
 
-/** All items of a list, page after page. @param options what stands on the command line for words of a refusal */
+/**
+ * All items of a list, page after page.
+ *
+ * @param options what stands on the command line for words of a refusal
+ * @param isEnough asked after each page whether those so far are all that are wanted
+ */
 export async function allOf<T>(
   load: (query: PageQuery) => Promise<{ data?: Page<T> }>,
   options: Options = {},
+  isEnough: (items: readonly T[]) => boolean = () => false,
 ): Promise<T[]> {
   const items: T[] = [];
   for (let cursor: string | null | undefined = ''; cursor != null; ) {
     const query: PageQuery = cursor === '' ? { limit: PAGE_MAX } : { limit: PAGE_MAX, cursor };
     const page: Page<T> = await ask(() => load(query), options);
     items.push(...page.items);
-    cursor = page.next_cursor;
+    cursor = isEnough(items) ? null : page.next_cursor;
   }
   return items;
 }
