@@ -11,6 +11,7 @@ import { makeTrustedFolder } from './children/trusted-folder.ts';
 /** A release brings the pages. */
 const BUILT = fileURLToPath(new URL('../../share/admin/', import.meta.url));
 const SOURCES = fileURLToPath(new URL('../../admin/', import.meta.url));
+const EXACT_JSON = fileURLToPath(new URL('../base/exact-json.ts', import.meta.url));
 const CLIENT_TYPES = fileURLToPath(new URL('../../sdk/client/api.d.ts', import.meta.url));
 
 /** Sources of the pages, and the packages they are made with. */
@@ -21,7 +22,9 @@ function hashOfSources(): string {
     .filter(f => !f.startsWith('node_modules') && fs.statSync(path.join(SOURCES, f)).isFile())
     .sort();
   for (const file of files) hash.update(`${file}\0`).update(fs.readFileSync(path.join(SOURCES, file)));
-  return hash.update(fs.readFileSync(CLIENT_TYPES)).digest('hex').slice(0, 16);
+  // What the pages have from elsewhere.
+  for (const file of [CLIENT_TYPES, EXACT_JSON]) hash.update(fs.readFileSync(file));
+  return hash.digest('hex').slice(0, 16);
 }
 
 /** Whether the packages that build the pages are installed: they are not with `npm ci --omit=dev`. */

@@ -37,6 +37,7 @@ t.test('numbers keep their digits', t => {
     JSON.stringify(readRecords(csv, FIELDS).records),
     '[{"external_id":"a","rate":1.10,"channels":[12345678901234567890]},{"external_id":"b","rate":7},{"external_id":"c","rate":0.5}]',
   );
+  t.equal(JSON.stringify(readRecords('[1546130668394913822]', FIELDS).records), '[1546130668394913822]', 'no record');
   t.end();
 });
 

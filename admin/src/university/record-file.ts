@@ -1,4 +1,5 @@
 import type { components } from '../../../sdk/client/api.d.ts';
+import { parseExactJson } from '../../../src/base/exact-json.ts';
 import { type Csv, type Delimiter, formatCsv, parseCsv } from './csv.ts';
 
 type Schemas = components['schemas'];
@@ -37,8 +38,9 @@ export class FileProblem extends Error {
   }
 }
 
+/** Not a number either, which is an object without a prototype where its digits are kept. */
 const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
+  typeof value === 'object' && value !== null && !Array.isArray(value) && Object.getPrototypeOf(value) !== null;
 
 /** Workbooks of spreadsheets are ZIP archives. */
 const ZIP = [0x50, 0x4b, 0x03, 0x04] as const;
@@ -101,24 +103,21 @@ export function readRecords(text: string, fields: readonly Field[], columns: Col
   return file;
 }
 
-/** What browsers since 2025 know, and the types of the language do not yet (https://tc39.es/proposal-json-parse-with-source/). */
-const { rawJSON } = JSON as { rawJSON?: (text: string) => unknown };
-
-/** A number with all its digits, which a JavaScript number may not have; `JSON.stringify` writes it as it is given. */
+/** A number with all its digits, in browsers that keep them (since 2025). */
 function numberOf(text: string): unknown {
-  const number = Number(text);
-  const isJson = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(text);
-  return rawJSON !== undefined && isJson && String(number) !== text ? rawJSON(text) : number;
+  try {
+    return parseExactJson(text);
+  } catch {
+    // Zeros in front are no JSON.
+    return Number(text);
+  }
 }
-
-const exactNumber = (_key: string, value: unknown, context?: { source?: string }): unknown =>
-  typeof value === 'number' && context?.source !== undefined ? numberOf(context.source) : value;
 
 /** A list, or an object with a list `items`, as sources answer. */
 function readJson(text: string): RecordFile {
   let value: unknown;
   try {
-    value = JSON.parse(text, exactNumber);
+    value = parseExactJson(text);
   } catch (error) {
     throw new FileProblem({ code: 'json', message: error instanceof Error ? error.message : String(error) });
   }
@@ -179,7 +178,7 @@ function cellValue(cell: string, kind: Field['kind'] | undefined): unknown {
   if (kind === 'date') return cell.replace(/^(\d\d)\.(\d\d)\.(\d{4})$/, '$3-$2-$1');
   if (kind !== 'object' && kind !== 'list') return cell;
   try {
-    return JSON.parse(cell, exactNumber);
+    return parseExactJson(cell);
   } catch {
     return cell;
   }
